@@ -1,0 +1,76 @@
+"""The relay's configuration and the two files it watches: routes and hint keys."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from voicecluster.common.config.model import Address, Model
+
+PerSecond = Annotated[int, Field(ge=1, le=100_000_000)]
+Count = Annotated[int, Field(ge=1, le=100_000_000)]
+
+
+class Listener(Model):
+    """One VIP as this relay serves it. Packets that come to `bind` belong to the VIP `advertise`."""
+
+    name: str
+    bind: Address
+    advertise: Address
+
+
+class RelayLimits(Model):
+    """Bounds of the packet engine; each refusal is counted by reason. Rates are per second (DESIGN section 2, rule 6)."""
+
+    flow_packets: PerSecond = 150
+    flow_burst: Count = 300
+    flow_stun: PerSecond = 20
+    route_packets: PerSecond = 200_000
+    flows_per_ufrag: Count = 8
+    new_flows_per_ufrag: PerSecond = 4
+    new_flows_per_source: PerSecond = 200
+    new_flows: PerSecond = 50_000
+    confirmed_flows: Count = 200_000
+    provisional_flows: Count = 20_000
+    idle_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    provisional_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
+    challenge_seconds: Annotated[float, Field(gt=0, le=60)] = 7.0
+
+
+class RelayConfig(Model):
+    """`voicecluster-relay --config FILE`."""
+
+    name: str
+    region: str
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    pin_workers: bool = False
+    listeners: Annotated[list[Listener], Field(min_length=1, max_length=64)]
+    backbone: Address
+    """The internal address that SPP datagrams leave from and come back to; never a public one."""
+    routes_file: Path
+    keys_file: Path
+    admin: Address
+    """Health and metrics."""
+    log_level: str = "INFO"
+    limits: RelayLimits = RelayLimits()
+
+
+class RouteEntry(Model):
+    """One worker of one transceiver and the address its media socket has."""
+
+    cluster: Annotated[int, Field(ge=1, le=65535)]
+    ordinal: Annotated[int, Field(ge=0, le=65535)]
+    worker: Annotated[int, Field(ge=0, le=255)]
+    address: Address
+
+
+class RoutesFile(Model):
+    """All routes a relay may forward to; replaced atomically, re-read on change."""
+
+    routes: list[RouteEntry]
+
+
+class RelayKeysFile(Model):
+    """K_hint by cluster and key id, base64 of 32 bytes each. A relay holds no root secret."""
+
+    clusters: dict[str, dict[str, str]]
