@@ -1,0 +1,61 @@
+"""Speech for the browsers, and how like it an answer is."""
+
+import subprocess
+import wave
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Samples = npt.NDArray[np.float64]
+SENTENCE = "The quick brown fox jumps over the lazy dog, and then it runs away."
+
+
+def synthesise(path: Path, *, tail_seconds: float) -> Path:
+    """Write `SENTENCE` as a 48 kHz mono WAV to `path`, followed by silence."""
+    raw = path.with_suffix(".raw.wav")
+    subprocess.run(["espeak-ng", "-s", "160", "-w", str(raw), SENTENCE], check=True)
+    with wave.open(str(raw), "rb") as spoken:
+        rate = spoken.getframerate()
+        samples = np.frombuffer(spoken.readframes(spoken.getnframes()), dtype="<i2").astype(np.float64)
+    count = round(len(samples) * 48000 / rate)
+    resampled = np.interp(np.arange(count) * rate / 48000, np.arange(len(samples)), samples)
+    silence = np.zeros(round(48000 * tail_seconds))
+    with wave.open(str(path), "wb") as written:
+        written.setnchannels(1)
+        written.setsampwidth(2)
+        written.setframerate(48000)
+        written.writeframes(np.concatenate([resampled, silence]).astype("<i2").tobytes())
+    return path
+
+
+def read(path: Path) -> Samples:
+    """The samples of a WAV at 24 kHz, -1..1."""
+    with wave.open(str(path), "rb") as stored:
+        samples = np.frombuffer(stored.readframes(stored.getnframes()), dtype="<i2").astype(np.float64) / 32768
+    return samples[::2]
+
+
+def recorded(pcm: bytes) -> Samples:
+    """Samples of a recording (16-bit at 24 kHz), -1..1."""
+    return np.frombuffer(pcm, dtype="<i2").astype(np.float64) / 32768
+
+
+def first_sound(samples: Samples, level: float = 0.01) -> float:
+    """Seconds from the start to the first sample louder than `level`."""
+    return float(np.argmax(np.abs(samples) > level)) / 24000
+
+
+def likeness(said: Samples, heard: Samples) -> float:
+    """The best correlation (-1..1) of the two loudness curves (20 ms steps) over all delays.
+
+    Loudness, not waveform: a browser's jitter buffer stretches time by a few per cent, which a listener does not hear but
+    which destroys the phase.
+    """
+    curve, longer = (np.sqrt((part[: len(part) // 480 * 480].reshape(-1, 480) ** 2).mean(axis=1)) for part in (said, heard))
+    best = -1.0
+    for delay in range(max(1, len(longer) - len(curve) + 1)):
+        window = longer[delay : delay + len(curve)]
+        if len(window) == len(curve) and window.std() > 1e-4:
+            best = max(best, float(np.corrcoef(curve, window)[0, 1]))
+    return best
