@@ -1,1 +1,1 @@
-"""The configuration files that `plan()` writes and the components read: one typed model each, unknown keys are errors."""
+"""The configuration files that `plan()` writes and the components read, one typed model each."""

@@ -1,7 +1,8 @@
-"""What every configuration file has in common: camelCase keys, no unknown ones, frozen values, one-line errors.
+"""What every configuration file has in common: camelCase keys, no unknown ones, frozen values, one-line
+errors.
 
-`load` is the only way in. Whatever is wrong with a file (missing, not YAML, a wrong field) becomes a `ConfigError`
-whose text is a single line naming the file, the field's path and what to do.
+`load` is the only way in. Whatever is wrong with a file (missing, not YAML, a wrong field) becomes a
+`ConfigError` whose text is a single line naming the file, the field's path and what to do.
 """
 
 import ipaddress
@@ -55,7 +56,7 @@ Address = Annotated[str, AfterValidator(_checked)]
 
 
 def parse(document: object, model: type[M], *, source: str) -> M:
-    """Check a parsed document against `model`. Raises `ConfigError` naming `source` and the first wrong field."""
+    """Check a parsed document against `model`. Raises `ConfigError` naming `source` and the wrong field."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -65,23 +66,35 @@ def parse(document: object, model: type[M], *, source: str) -> M:
         raise ConfigError(f"{source}: {path}: {problem}") from None
 
 
-def load(path: Path, model: type[M]) -> M:
-    """Read a YAML or JSON file into `model`. Raises `ConfigError` for anything that keeps it from being used."""
+def read_text(path: Path) -> str:
+    """Return the file's text. Raises `ConfigError` where it cannot be read or is not UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: (file): {error.strerror}; check the path and its permissions") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: (file): not UTF-8 text; write a YAML file") from None
+
+
+def parse_text(text: str, model: type[M], *, source: str) -> M:
+    """Parse YAML or JSON text into `model`. Raises `ConfigError` naming `source`."""
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark is not None else "(document)"
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise ConfigError(f"{path}: {where}: not YAML ({problem}); check indentation and quotes") from None
-    return parse(document, model, source=str(path))
+        raise ConfigError(f"{source}: {where}: not YAML ({problem}); check indentation and quotes") from None
+    return parse(document, model, source=source)
 
+
+def load(path: Path, model: type[M]) -> M:
+    """Read a YAML or JSON file into `model`. Raises `ConfigError` for whatever keeps it from being used."""
+    return parse_text(read_text(path), model, source=str(path))
+
+
+_LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's loader where it is built in: ten times as fast on a routes file of thousands of workers."""
 
 _REMEDIES = {
     "extra_forbidden": "unknown field; remove it or check its spelling",

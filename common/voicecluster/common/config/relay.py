@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-
 from voicecluster.common.config.model import Address, Model
 
 PerSecond = Annotated[int, Field(ge=1, le=100_000_000)]
@@ -20,7 +19,7 @@ class Listener(Model):
 
 
 class RelayLimits(Model):
-    """Bounds of the packet engine; each refusal is counted by reason. Rates are per second (DESIGN section 2, rule 6)."""
+    """Bounds of the packet engine; each refusal is counted by reason. Rates are per second."""
 
     flow_packets: PerSecond = 150
     flow_burst: Count = 300

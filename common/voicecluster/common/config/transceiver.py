@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
-
 from voicecluster.common.config.model import Address, Model
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -18,7 +17,7 @@ class Tls(Model):
 
 
 class Auth(Model):
-    """Who may call. `api_keys_dir` holds one file per key: its name is the key's name, its content the key."""
+    """Who may call. `api_keys_dir` holds one file per key: its name is the key's, its content the key."""
 
     mode: Literal["APIKey", "None"] = "APIKey"
     api_keys_dir: Path | None = None
@@ -30,7 +29,7 @@ class Signaling(Model):
     bind: Address
     tls: Tls | None = None
     auth: Auth = Auth()
-    cors_origins: list[str] = ["*"]
+    cors_origins: list[str] = Field(default_factory=lambda: ["*"])
 
 
 class CallLimits(Model):
@@ -121,6 +120,8 @@ class DirectoryRegion(Model):
 
 
 class DirectoryFile(Model):
-    """All transceivers of the cluster, by region; the first region is the default where nothing better is known."""
+    """All transceivers of the cluster, by region; the first region is the default where nothing better is
+    known.
+    """
 
     regions: list[DirectoryRegion]
