@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
+from voicecluster.common.config.model import LOG_LEVELS
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class JsonFormatter(logging.Formatter):
@@ -50,8 +51,8 @@ def setup_logs(
     Raises:
         ValueError: Unknown level.
     """
-    if level.upper() not in _LEVELS:
-        raise ValueError(f"'{level}' is not a log level; write one of {', '.join(_LEVELS)}")
+    if level.upper() not in LOG_LEVELS:
+        raise ValueError(f"'{level}' is not a log level; write one of {', '.join(LOG_LEVELS)}")
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter(fields))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

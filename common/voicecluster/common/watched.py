@@ -17,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from watchfiles import awatch
-
 from voicecluster.common.config.model import ConfigError, Model, parse_text, read_text
+from watchfiles import awatch
 
 _LOG = logging.getLogger(__name__)
 _RECHECK_MS = 1000
@@ -84,7 +83,8 @@ class WatchedFile(Generic[M]):
     async def run(self, on_change: Callable[[M], None]) -> None:
         """Call `on_change` with every new content, the first one included unless `load` returned it.
 
-        Runs until cancelled, which is harmless at any time. `on_change` is called on the loop and must not raise.
+        Runs until cancelled, which is harmless at any time. `on_change` is called on the loop and must not
+        raise.
         """
         self._changed(on_change)
         while True:

@@ -55,6 +55,30 @@ Address = Annotated[str, AfterValidator(_checked)]
 """`IP:PORT` or `[IPv6]:PORT`; checked, kept as text."""
 
 
+def _checked_host(text: str) -> str:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an IP address; write one without a port") from None
+    return text
+
+
+Host = Annotated[str, AfterValidator(_checked_host)]
+"""An IP address without a port; checked, kept as text."""
+
+
+def _checked_level(text: str) -> str:
+    level = text.upper()
+    if level not in LOG_LEVELS:
+        raise ValueError(f"'{text}' is not a log level; write one of {', '.join(LOG_LEVELS)}")
+    return level
+
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LogLevel = Annotated[str, AfterValidator(_checked_level)]
+"""DEBUG, INFO, WARNING or ERROR, in any case; kept in capitals."""
+
+
 def parse(document: object, model: type[M], *, source: str) -> M:
     """Check a parsed document against `model`. Raises `ConfigError` naming `source` and the wrong field."""
     try:

@@ -1,10 +1,13 @@
 """The relay's configuration and the two files it watches: routes and hint keys."""
 
+import ipaddress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-from voicecluster.common.config.model import Address, Model
+from pydantic import Field, field_validator
+from voicecluster.common.config.keys import Key, KeyId
+from voicecluster.common.config.model import Address, LogLevel, Model, split_address
 
 PerSecond = Annotated[int, Field(ge=1, le=100_000_000)]
 Count = Annotated[int, Field(ge=1, le=100_000_000)]
@@ -13,7 +16,7 @@ Count = Annotated[int, Field(ge=1, le=100_000_000)]
 class Listener(Model):
     """One VIP as this relay serves it. Packets that come to `bind` belong to the VIP `advertise`."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1, max_length=63)]
     bind: Address
     advertise: Address
 
@@ -50,8 +53,27 @@ class RelayConfig(Model):
     keys_file: Path
     admin: Address
     """Health and metrics."""
-    log_level: str = "INFO"
+    log_level: LogLevel = "INFO"
     limits: RelayLimits = RelayLimits()
+
+    @field_validator("listeners")
+    @classmethod
+    def _distinct(cls, listeners: list[Listener]) -> list[Listener]:
+        for what, values in (
+            ("name", [listener.name for listener in listeners]),
+            ("bind", [listener.bind for listener in listeners]),
+            ("advertise", [listener.advertise for listener in listeners]),
+        ):
+            if (twice := _repeated(values)) is not None:
+                raise ValueError(f"two listeners have {what} '{twice}'; give each its own")
+        return listeners
+
+    @field_validator("backbone")
+    @classmethod
+    def _specific(cls, backbone: str) -> str:
+        if ipaddress.ip_address(split_address(backbone)[0]).is_unspecified:
+            raise ValueError(f"'{backbone}' would listen on public addresses too; write the internal address")
+        return backbone
 
 
 class RouteEntry(Model):
@@ -68,8 +90,33 @@ class RoutesFile(Model):
 
     routes: list[RouteEntry]
 
+    @field_validator("routes")
+    @classmethod
+    def _distinct(cls, routes: list[RouteEntry]) -> list[RouteEntry]:
+        names = (f"{route.cluster}/{route.ordinal}/{route.worker}" for route in routes)
+        if (twice := _repeated(names)) is not None:
+            raise ValueError(f"route {twice} (cluster/ordinal/worker) is listed twice; keep one")
+        return routes
+
 
 class RelayKeysFile(Model):
     """K_hint by cluster and key id, base64 of 32 bytes each. A relay holds no root secret."""
 
-    clusters: dict[str, dict[str, str]]
+    clusters: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}$")], dict[KeyId, Key]]
+
+    @field_validator("clusters")
+    @classmethod
+    def _in_range(cls, clusters: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        for cluster in clusters:
+            if int(cluster) > 65535:
+                raise ValueError(f"cluster {cluster} is out of range; write 1 to 65535")
+        return clusters
+
+
+def _repeated(values: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None

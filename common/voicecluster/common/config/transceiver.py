@@ -1,10 +1,11 @@
 """The transceiver's configuration and the files it watches: root keys, VIPs, the directory of siblings."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
-from voicecluster.common.config.model import Address, Model
+from pydantic import Field, model_validator
+from voicecluster.common.config.keys import Key, KeyId
+from voicecluster.common.config.model import Address, Host, LogLevel, Model
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -62,11 +63,11 @@ class TransceiverConfig(Model):
     region: str
     ordinal: Annotated[int, Field(ge=0, le=65535)]
     workers: Annotated[int, Field(ge=1, le=256)] = 1
-    media_address: str
+    media_address: Host
     """Where workers' media sockets are bound; internal, never public."""
     media_port: Port = 40000
     """Worker w uses media_port + w."""
-    internal_address: str
+    internal_address: Host
     internal_port: Port = 9000
     """Worker w serves its siblings on internal_port + w."""
     admin: Address
@@ -78,20 +79,29 @@ class TransceiverConfig(Model):
     default_agent: str = "parrot"
     limits: CallLimits = CallLimits()
     media: MediaConfig = MediaConfig()
-    log_level: str = "INFO"
+    log_level: LogLevel = "INFO"
 
 
 class RootKeysFile(Model):
     """The cluster's root secrets by key id (base64 of 32 bytes), and the id to mint with."""
 
-    mint: Annotated[str, Field(pattern="^[A-Za-z0-9]$")]
-    keys: dict[str, str]
+    mint: KeyId
+    keys: dict[KeyId, Key]
+
+    @model_validator(mode="after")
+    def _mint_is_a_key(self) -> Self:
+        if self.mint not in self.keys:
+            known = ", ".join(sorted(self.keys)) or "none"
+            raise ValueError(
+                f"'mint' names key {self.mint}, but the keys are: {known}; add it or mint with another"
+            )
+        return self
 
 
 class Vip(Model):
     """A public address that relays serve."""
 
-    address: str
+    address: Host
     port: Port
     protocol: Literal["udp", "tcp"] = "udp"
 
@@ -120,8 +130,6 @@ class DirectoryRegion(Model):
 
 
 class DirectoryFile(Model):
-    """All transceivers of the cluster, by region; the first region is the default where nothing better is
-    known.
-    """
+    """All transceivers of the cluster, by region; the first is the default where nothing better is known."""
 
     regions: list[DirectoryRegion]
