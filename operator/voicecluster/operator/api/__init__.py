@@ -1,0 +1,1 @@
+"""The resources users write, as typed models. Imports neither kopf nor a Kubernetes client."""
