@@ -1,6 +1,5 @@
-"""`voicecluster decode`: which transceiver a ufrag or call id names, read with the keys of a stack or of a file."""
+"""`voicecluster decode`: which transceiver a ufrag or call id names."""
 
-import base64
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -8,7 +7,8 @@ import yaml
 from pydantic import BaseModel
 from voicecluster.cli.stack.secrets import decoded_roots
 from voicecluster.cli.state import StackDirectory, StackError, StackStatus
-from voicecluster.common.config.model import ConfigError, load
+from voicecluster.common.config.keys import decode_key
+from voicecluster.common.config.model import load
 from voicecluster.common.config.relay import RelayKeysFile
 from voicecluster.common.config.transceiver import RootKeysFile
 from voicecluster.wire import CallKey, HintError, HintKey, Opened, derive_key, key_id_of
@@ -32,7 +32,7 @@ class Decoded(BaseModel):
 
 
 def decode(text: str, openers: Iterable[Opener], stack: StackStatus | None) -> Decoded:
-    """Try every key of the id that `text` names. Raises StackError when it is no ufrag or call id, or no key fits."""
+    """Try the keys in turn. Raises StackError when `text` is no ufrag or call id, or no key fits."""
     try:
         key_id = key_id_of(text)
     except HintError as error:
@@ -73,17 +73,17 @@ def openers_of_stack(directory: StackDirectory, stack: StackStatus, text: str) -
 
 
 def openers_of_file(path: Path, text: str) -> Iterator[Opener]:
-    """The keys of a root keys file (transceivers' secret) or a hint keys file (relays' secret) that may open `text`.
+    """The keys in a root keys file (of transceivers) or a hint keys file (of relays) that may open `text`.
 
-    A root keys file does not say whose it is, so every cluster id is tried: below a second, and a wrong key opens
-    nothing by chance (88 bits are checked).
+    A root keys file does not say whose it is, so every cluster id is tried: below a second, and a wrong key
+    opens nothing by chance (88 bits are checked).
     """
     if _is_hint_keys_file(path):
         if text.startswith(CALL_PREFIX):
             raise StackError(
                 f"{path}: hint keys open ufrags only; give the root keys file to decode a call id"
             )
-        return _of_hints(load(path, RelayKeysFile), path, text)
+        return _of_hints(load(path, RelayKeysFile), text)
     return _of_roots(load(path, RootKeysFile), text, range(1, 65536))
 
 
@@ -98,18 +98,12 @@ def _of_roots(document: RootKeysFile, text: str, clusters: Iterable[int]) -> Ite
                 yield _only(cluster, HintKey(key_id, derive_key(root, "hint", cluster)).open)
 
 
-def _of_hints(document: RelayKeysFile, path: Path, text: str) -> Iterator[Opener]:
+def _of_hints(document: RelayKeysFile, text: str) -> Iterator[Opener]:
     for cluster, keys in document.clusters.items():
         for key_id, encoded in keys.items():
             if key_id != _key_id(text):
                 continue
-            try:
-                key = HintKey(key_id, base64.b64decode(encoded, validate=True))
-            except ValueError as error:
-                raise ConfigError(
-                    f"{path}: clusters.{cluster}.{key_id}: {error}; write base64 of 32 bytes"
-                ) from None
-            yield _only(int(cluster), key.open)
+            yield _only(int(cluster), HintKey(key_id, decode_key(encoded)).open)
 
 
 def _only(cluster: int, opener: Opener) -> Opener:

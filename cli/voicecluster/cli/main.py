@@ -16,7 +16,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 
 class Commands(click.Group):
-    """A group some of whose commands live elsewhere and are imported when asked for: `call` needs all of WebRTC."""
+    """A group some of whose commands are imported only when asked for: `call` needs all of WebRTC."""
 
     ELSEWHERE: Mapping[str, str] = {
         "call": "voicecluster.cli.client.commands",
@@ -141,9 +141,9 @@ def up(
 ) -> None:
     """Run the VoiceCluster of FILE on this machine.
 
-    Starts a relay per region and every transceiver as local processes, restarts what dies, and ends all of it on Ctrl-C.
-    Nothing is installed and no privileges are needed. Keys are generated once and kept with the stack's state, below
-    $XDG_STATE_HOME/voicecluster (or ~/.local/state/voicecluster).
+    Starts a relay per region and every transceiver as local processes, restarts what dies, and ends all of it
+    on Ctrl-C. Nothing is installed and no privileges are needed. Keys are generated once and kept with the
+    stack's state, below $XDG_STATE_HOME/voicecluster (or ~/.local/state/voicecluster).
 
     \b
     Examples:

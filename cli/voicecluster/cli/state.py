@@ -1,4 +1,4 @@
-"""What a local stack keeps on disk, below $XDG_STATE_HOME/voicecluster/<name>. Private: 0700, secret files 0600.
+"""What a local stack keeps on disk, below $XDG_STATE_HOME/voicecluster/<name>, for its owner's eyes only.
 
 lock            held (flock) by the `up` that runs the stack; contains its process id
 stack.json      what runs, replaced atomically by `up`; stale unless the lock is held
@@ -25,7 +25,7 @@ ProcessState = Literal["starting", "ready", "unready", "waiting", "stopped"]
 
 
 class StackError(ConfigError):
-    """A local stack, or the lack of one, keeps a command from working. `str()` is one line with the remedy."""
+    """A local stack, or the lack of one, is in the way of a command. `str()` is one line with the remedy."""
 
 
 class PortStatus(BaseModel):
@@ -173,7 +173,7 @@ def all_running() -> list[tuple[StackDirectory, StackStatus]]:
 
 
 def find_running(name: str | None) -> tuple[StackDirectory, StackStatus]:
-    """The running stack called `name`, or the only one. Raises StackError when there is none, or more than one."""
+    """The running stack called `name`, or the only one. Raises StackError when that is not exactly one."""
     running = all_running()
     if name is not None:
         running = [(directory, status) for directory, status in running if status.name == name]

@@ -15,7 +15,7 @@ RENEW_DAYS = 30
 
 
 def certificate_for(directory: StackDirectory, address: str) -> Certificate:
-    """The stack's certificate for `https://address`, kept while it names that address and is valid for a month more.
+    """The stack's certificate for an IP address, kept while it names that and is valid for a month more.
 
     Keeping it matters to the user: browsers remember the exception made for this certificate.
     """

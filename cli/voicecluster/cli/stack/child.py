@@ -1,7 +1,8 @@
 """One process of the stack: started, watched, started again when it dies, ended when told.
 
-It leads a process group of its own, so a Ctrl-C of the terminal reaches `up` alone, and whatever it leaves behind can be
-found. It dies with `up` (PR_SET_PDEATHSIG), however `up` ends; so do the children of relays and transceivers with them.
+It leads a process group of its own, so a Ctrl-C of the terminal reaches `up` alone, and whatever it leaves
+behind can be found. It dies with `up` (PR_SET_PDEATHSIG), however `up` ends; so do the children of relays and
+transceivers with them.
 """
 
 import asyncio
@@ -82,8 +83,8 @@ class Child:
     def end(self) -> None:
         """Ask it to end at once and do not start it again.
 
-        A transceiver drains on the first signal and ends on the second; a second one of another kind, since two equal
-        ones may arrive as one.
+        A transceiver drains on the first signal and ends on the second; a second one of another kind, since
+        two equal ones may arrive as one.
         """
         self._ending.set()
         self._signal(signal.SIGTERM)

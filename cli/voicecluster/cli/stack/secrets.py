@@ -1,23 +1,22 @@
-"""Key material of a local stack: generated once, kept in its directory, so that keys and URLs survive a restart."""
+"""Key material of a local stack: generated once and kept, so that keys and tokens survive a restart."""
 
-import base64
 import secrets
 import stat
 
 from voicecluster.cli.state import StackDirectory, StackError, write_private
+from voicecluster.common.config.keys import KEY_BYTES, decode_key
 from voicecluster.common.config.model import load
 from voicecluster.common.config.transceiver import RootKeysFile
 from voicecluster.operator.plan.keys import KeyMaterial, root_keys
 from voicecluster.operator.plan.process import render
 
 KEY_ID = "A"
-ROOT_BYTES = 32
 
 
 def key_material(directory: StackDirectory) -> KeyMaterial:
-    """The stack's keys, made and written down the first time. Raises ConfigError or StackError for spoilt files."""
+    """The stack's keys, made and written down the first time. Raises ConfigError for spoilt files."""
     if not directory.root_keys_file.exists():
-        fresh = KeyMaterial(mint=KEY_ID, roots={KEY_ID: secrets.token_bytes(ROOT_BYTES)}, api_keys={})
+        fresh = KeyMaterial(mint=KEY_ID, roots={KEY_ID: secrets.token_bytes(KEY_BYTES)}, api_keys={})
         write_private(directory.root_keys_file, render(root_keys(fresh)))
     if not directory.api_key_file.exists():
         write_private(directory.api_key_file, f"vc-{secrets.token_urlsafe(32)}\n")
@@ -30,14 +29,5 @@ def key_material(directory: StackDirectory) -> KeyMaterial:
 
 
 def decoded_roots(document: RootKeysFile) -> dict[str, bytes]:
-    """The root secrets as bytes. Raises StackError when one is not base64 of 32 bytes."""
-    roots: dict[str, bytes] = {}
-    for key_id, text in document.keys.items():
-        try:
-            root = base64.b64decode(text, validate=True)
-        except ValueError:
-            root = b""
-        if len(root) != ROOT_BYTES:
-            raise StackError(f"root key {key_id} is not base64 of {ROOT_BYTES} bytes; generate it anew")
-        roots[key_id] = root
-    return roots
+    """The root secrets as bytes."""
+    return {key_id: decode_key(text) for key_id, text in document.keys.items()}

@@ -1,7 +1,7 @@
 """Runs the processes of a plan until it is told to stop.
 
-Nothing outlives it: on the way out every process is asked, given two seconds, and killed; should the supervisor itself be
-killed, the kernel ends its children.
+Nothing outlives it: on the way out every process is asked, given two seconds, and killed; should the
+supervisor itself be killed, the kernel ends its children.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Supervisor:
         log_of: Callable[[str], Path],
         on_change: Callable[[list[ProcessStatus]], None],
     ) -> None:
-        """`processes` come with their executables; `on_change` hears of every change, several at once as one."""
+        """`processes` come with their executables; `on_change` hears of changes, several at once as one."""
         self._changed = asyncio.Event()
         self._stop = asyncio.Event()
         self._logs = [log_of(process.name) for process, _ in processes]
@@ -40,7 +40,7 @@ class Supervisor:
         ]
 
     async def run(self) -> None:
-        """Start everything and keep it running until a stop signal. Raises StackError if something cannot start."""
+        """Start everything and keep it running until a stop signal. Raises StackError if that is hopeless."""
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._stop_or_kill)

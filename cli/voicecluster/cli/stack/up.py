@@ -40,7 +40,7 @@ def run(
     console: Console,
     on_ready: Callable[[float], None],
 ) -> None:
-    """Run the stack until a stop signal; the caller holds its lock. `on_ready` gets the seconds it took, once."""
+    """Run the stack until a stop signal. The caller holds its lock; `on_ready` gets the seconds it took."""
     started = time.monotonic()
     announced = False
     for process in prepared.plan.processes:

@@ -18,8 +18,9 @@ def welcome(name: str, directory: StackDirectory, prepared: Prepared, seconds: f
     label = "Regions"
     for region in cluster.spec.regions:
         vips = ", ".join(join_address(*vip.advertise) for vip in place.vips(region))
-        amount = f"{_count(region.transceiver.replicas, 'transceiver')}, {_count(region.transceiver.workers, 'worker')} each"
-        yield f"  {label:<8} {region.name}: VIP {vips} (UDP), {amount}"
+        transceivers = _count(region.transceiver.replicas, "transceiver")
+        workers = _count(region.transceiver.workers, "worker")
+        yield f"  {label:<8} {region.name}: VIP {vips} (UDP), {transceivers}, {workers} each"
         label = ""
     key = f" --key-file {directory.api_key_file}" if by_key else ""
     yield f"  Call     voicecluster call {url}{key}"
@@ -36,10 +37,10 @@ def _notes(prepared: Prepared) -> Iterator[str]:
     cluster, place = prepared.cluster, prepared.place
     vips = [vip.advertise[0] for region in cluster.spec.regions for vip in place.vips(region)]
     if any(_is_loopback(address) for address in vips):
-        yield "Firefox ignores loopback candidates: set media.peerconnection.ice.loopback to true in about:config."
+        yield "Firefox ignores loopback candidates: set media.peerconnection.ice.loopback in about:config."
     off_loopback = not _is_loopback(place.signaling_at[0])
     if off_loopback and not prepared.tls:
-        yield "Browsers give no microphone to plain HTTP from another machine: start with --tls to use the page there."
+        yield "Browsers give no microphone to plain HTTP off 127.0.0.1: start with --tls to use the page."
     if prepared.tls:
         yield "The certificate is self-signed: the browser asks once whether to trust it."
     if off_loopback and cluster.spec.signaling.auth.mode == "None":

@@ -1,7 +1,8 @@
 """`VoiceCluster`, voicecluster.dev/v1alpha1: what a user asks for.
 
-A field is here only when something acts on it. Unknown fields are errors, and what is refused says what to do. The same
-models read the file of `voicecluster up` and will make the CRD, so defaults are applied in memory only.
+A field is here only when something acts on it. Unknown fields are errors, and what is refused says what to
+do. The same models read the file of `voicecluster up` and will make the CRD, so defaults are applied in
+memory only.
 """
 
 import ipaddress
@@ -108,7 +109,7 @@ class Signaling(Model):
     """The public HTTP API and the page."""
 
     auth: SignalingAuth = SignalingAuth()
-    cors_origins: Annotated[list[str], Field(max_length=64)] = ["*"]
+    cors_origins: list[str] = Field(default=["*"], max_length=64)
 
 
 class Agents(Model):
@@ -147,8 +148,8 @@ class Metadata(Model):
 
     name: ClusterName
     namespace: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = Field(default={})
+    annotations: dict[str, str] = Field(default={})
 
 
 class VoiceCluster(Model):

@@ -11,7 +11,7 @@ from voicecluster.wire import derive_key
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """The secrets of one cluster. `roots` are 32 bytes each, by key id; `mint` is the id that new hints use."""
+    """The secrets of one cluster. `roots`: 32 bytes each, by key id; `mint` is the id that new hints use."""
 
     mint: str
     roots: Mapping[str, bytes] = field(repr=False)
@@ -25,7 +25,7 @@ def root_keys(keys: KeyMaterial) -> RootKeysFile:
 
 
 def hint_keys(keys: KeyMaterial, cluster_id: int) -> RelayKeysFile:
-    """What relays get: K_hint of each root secret, from which neither root nor passwords can be found (section 3)."""
+    """What relays get: K_hint of each root secret, from which neither root nor passwords can be found."""
     derived = {key_id: _text(derive_key(root, "hint", cluster_id)) for key_id, root in keys.roots.items()}
     return RelayKeysFile(clusters={str(cluster_id): derived})
 

@@ -42,11 +42,11 @@ class Placement(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalPlacement:
-    """Every process on this machine, each with its own loopback address, so that address checks mean something.
+    """Every process on this machine, at a loopback address of its own: address checks mean something.
 
-    Relays get .1, .2, … of the `internal` /24 by the regions' order, transceivers follow from .10 (or behind the
-    relays). A relay binds its VIPs as they are. With `public` there is one address for all: region i has the VIP
-    `public`:3478+i.
+    Relays get .1, .2, … of the `internal` /24 by the regions' order, transceivers follow from .10 (or behind
+    the relays). A relay binds its VIPs as they are. With `public` there is one address for all: region i has
+    the VIP `public`:3478+i.
     """
 
     cluster: VoiceCluster

@@ -58,7 +58,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that has to exist, in the order it is shown: by region as the resource lists them, relays first."""
+    """Everything that has to exist: by region as the resource lists them, each region's relay first."""
 
     volumes: tuple[Volume, ...]
     processes: tuple[Process, ...]
