@@ -1,8 +1,8 @@
 """What an agent is to a call.
 
-An agent hears the caller's frames and answers with events. It never waits, owns no task and no clock: the session calls
-`hear` for each 20 ms frame and `tick` once every 20 ms, and turns what comes back into Realtime events and paced audio.
-A failure inside an agent ends its turn, not the call.
+An agent hears the caller's frames and answers with events. It never waits, owns no task and no clock: the
+session calls `hear` for each 20 ms frame and `tick` once every 20 ms, and turns what comes back into
+Realtime events and paced audio. A failure inside an agent ends its turn, not the call.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,9 @@ class TurnDetection:
 
 @dataclass(frozen=True, slots=True)
 class SpeechStarted:
-    """The caller began to speak, `at_ms` of heard audio after the session's start, prefix padding included."""
+    """The caller began to speak, `at_ms` of heard audio after the session's start, prefix padding
+    included.
+    """
 
     at_ms: int
 
@@ -44,7 +46,9 @@ class ResponseStarted:
 
 @dataclass(frozen=True, slots=True)
 class ResponseAudio:
-    """More of the answer: whole 20 ms frames, faster than real time if the agent likes; the session paces them."""
+    """More of the answer: whole 20 ms frames, faster than real time if the agent likes; the session paces
+    them.
+    """
 
     frames: tuple[bytes, ...]
 
@@ -56,7 +60,9 @@ class ResponseFinished:
 
 @dataclass(frozen=True, slots=True)
 class LiveAudio:
-    """A frame outside of any response, to be played now: when it is late, older ones are dropped, not queued."""
+    """A frame outside of any response, to be played now: when it is late, older ones are dropped, not
+    queued.
+    """
 
     frame: bytes
 

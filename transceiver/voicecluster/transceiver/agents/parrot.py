@@ -1,4 +1,6 @@
-"""The parrot: listens, and when the caller's turn ends says it back, frame for frame. New speech silences it at once."""
+"""The parrot: listens, and when the caller's turn ends says it back, frame for frame. New speech silences
+it at once.
+"""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,6 @@
-"""Agents by name. Stock clients send the names of OpenAI's models: a name that is none of ours means the default."""
+"""Agents by name. Stock clients send the names of OpenAI's models: a name that is none of ours means the
+default.
+"""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,8 @@
 """Turn detection: webrtcvad as a cheap gate, a level floor, and hysteresis. About 10 µs a frame.
 
-Onset takes two clear frames (40 ms), so that an interruption is heard at once; a single click is no speech. Release takes the
-session's `silence_duration_ms`. Times count heard audio, not the clock, so a stalled network cuts no turn short.
+Onset takes two clear frames (40 ms), so that an interruption is heard at once; a single click is no speech.
+Release takes the session's `silence_duration_ms`. Times count heard audio, not the clock, so a stalled
+network cuts no turn short.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """The client events understood, and the session object, after the Realtime API (GA).
 
-Unknown fields of what acts are errors, as the API has it; what a client may say of tools, voices and the like is kept and
-told back, since an agent here may ignore it.
+Unknown fields of what acts are errors, as the API has it; what a client may say of tools, voices and the
+like is kept and told back, since an agent here may ignore it.
 """
 
 import json
@@ -216,7 +216,9 @@ def parse(text: str) -> ClientEvent:
 def merged(
     current: SessionParams, changes: dict[str, JsonValue], event_id: str | None = None
 ) -> SessionParams:
-    """`current` with `changes` laid over it, object by object. Raises EventError with `session.…` as the parameter."""
+    """`current` with `changes` laid over it, object by object. Raises EventError with `session.…` as the
+    parameter.
+    """
     before: dict[str, JsonValue] = current.model_dump(mode="json")
     try:
         return SessionParams.model_validate(_laid_over(before, changes, depth=4))

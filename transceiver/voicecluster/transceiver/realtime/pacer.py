@@ -64,7 +64,9 @@ class Pacer:
         return None
 
     def _catch_up(self) -> None:
-        """Frames that waited a whole second behind others are a delay that nobody needs: drop all but one of them."""
+        """Frames that waited a whole second behind others are a delay that nobody needs: drop all but one
+        of them.
+        """
         self._least = min(self._least, len(self._live)) if self._ticks else len(self._live)
         self._ticks += 1
         if self._ticks < _LIVE_TICKS:

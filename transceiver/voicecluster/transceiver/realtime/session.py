@@ -1,4 +1,6 @@
-"""The Realtime API's state of one call. Sans-IO: client events, frames and time in; server events and paced frames out."""
+"""The Realtime API's state of one call. Sans-IO: client events, frames and time in; server events and paced
+frames out.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -22,8 +24,9 @@ _PATIENCE_MS: Final = {"low": 1500, "medium": 800, "auto": 800, "high": 400}
 class RealtimeSession:
     """One call as its client sees it.
 
-    Driving contract: `tick` every 20 ms with the frames heard since, from the call's start to its `close`, whether or
-    not the data channel is open; `opened` once when it is. Nothing raises for what a client or an agent does.
+    Driving contract: `tick` every 20 ms with the frames heard since, from the call's start to its `close`,
+    whether or not the data channel is open; `opened` once when it is. Nothing raises for what a client or
+    an agent does.
     """
 
     def __init__(
@@ -36,7 +39,9 @@ class RealtimeSession:
         emit: Emit,
         play: Callable[[bytes, float], None],
     ) -> None:
-        """`session_params` as the offer brought them; if they are bad, an `error` event says so after session.created."""
+        """`session_params` as the offer brought them; if they are bad, an `error` event says so after
+        session.created.
+        """
         self._conversation = Conversation(call_id, emit)
         self._model = model
         self._agent = agent

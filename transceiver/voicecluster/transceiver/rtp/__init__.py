@@ -1,1 +1,3 @@
-"""The media of one call: Opus, jitter buffer, RTP, RTCP. Everything here takes time as an argument and owns no task."""
+"""The media of one call: Opus, jitter buffer, RTP, RTCP. Everything here takes time as an argument and owns
+no task.
+"""

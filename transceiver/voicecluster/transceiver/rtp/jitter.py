@@ -1,12 +1,14 @@
 """A jitter buffer bounded in time, packets and bytes. Integers and times in, decisions out.
 
-Every packet is *due* at its sending time (by its timestamp) plus the shortest transit seen plus `target`, the delay that
-most of the recent packets would have needed. `pull` returns everything that is due, in order, so after a stall all late
-packets come out in one pull and the delay is back at once: nothing that arrived in order is ever thrown away.
+Every packet is *due* at its sending time (by its timestamp) plus the shortest transit seen plus `target`,
+the delay that most of the recent packets would have needed. `pull` returns everything that is due, in
+order, so after a stall all late packets come out in one pull and the delay is back at once: nothing that
+arrived in order is ever thrown away.
 
-A missing packet is given up once a later one has waited long enough for stragglers (`reorder`, learnt, at most
-`max_hold`); its successor is named so that FEC can restore it. When nothing arrives at all, sound is made up in real
-time after `max_hold`; how much was made up is subtracted from the gap when the stream goes on.
+A missing packet is given up once a later one has waited long enough for stragglers (`reorder`, learnt, at
+most `max_hold`); its successor is named so that FEC can restore it. When nothing arrives at all, sound is
+made up in real time after `max_hold`; how much was made up is subtracted from the gap when the stream goes
+on.
 """
 
 from dataclasses import dataclass
@@ -20,7 +22,8 @@ _PERCENTILE: Final = 60
 """The target covers this many of the window's delays (95 %)."""
 _RECALCULATE_EVERY: Final = 8
 _MIN_TRANSIT_SECONDS: Final = 2.5
-"""The shortest transit is that of the last one to two such spans: it follows clock drift and route changes."""
+"""The shortest transit is that of the last one to two such spans: it follows clock drift and route changes.
+"""
 _REORDER_FLOOR: Final = 0.01
 _RESYNC_SECONDS: Final = 1.0
 """A timestamp that differs from the arrival clock by more starts a new time line."""
@@ -44,7 +47,9 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Conceal:
-    """`ticks` of sound are lost. The last `following.ticks` of them may be restored from `following`'s FEC."""
+    """`ticks` of sound are lost. The last `following.ticks` of them may be restored from `following`'s
+    FEC.
+    """
 
     ticks: int
     following: Packet | None = None
@@ -64,11 +69,36 @@ class JitterBuffer:
     """Driving contract: `push` each packet as it arrives, `pull` every 20 ms; `now` never goes back."""
 
     __slots__ = (
-        "_base", "_bucket", "_bucket_end", "_bytes", "_delays", "_dtx", "_filled", "_high", "_high_arrival", "_jitter",
-        "_last_arrival", "_last_timestamp", "_last_transit", "_max_bytes", "_max_hold", "_max_packets", "_next",
-        "_next_timestamp", "_older", "_packets", "_pushed", "_reorder", "_target", "duplicates", "late", "lost", "overflowed",
-        "reordered", "resyncs",
-    )  # fmt: skip
+        "_base",
+        "_bucket",
+        "_bucket_end",
+        "_bytes",
+        "_delays",
+        "_dtx",
+        "_filled",
+        "_high",
+        "_high_arrival",
+        "_jitter",
+        "_last_arrival",
+        "_last_timestamp",
+        "_last_transit",
+        "_max_bytes",
+        "_max_hold",
+        "_max_packets",
+        "_next",
+        "_next_timestamp",
+        "_older",
+        "_packets",
+        "_pushed",
+        "_reorder",
+        "_target",
+        "duplicates",
+        "late",
+        "lost",
+        "overflowed",
+        "reordered",
+        "resyncs",
+    )
 
     def __init__(self, *, max_hold_ms: int, max_packets: int = 200, max_bytes: int = 131_072) -> None:
         """`max_hold_ms`: longest wait for a missing packet, and the most the target delay grows to."""
@@ -124,7 +154,9 @@ class JitterBuffer:
         return self._bytes
 
     def push(self, sequence: int, timestamp: int, payload: bytes, ticks: int, now: float) -> None:
-        """Take a packet with its 16-bit `sequence` and 32-bit `timestamp`, sounding for `ticks` (0: not audio)."""
+        """Take a packet with its 16-bit `sequence` and 32-bit `timestamp`, sounding for `ticks` (0: not
+        audio).
+        """
         if self._next is None:
             self._high = extended = sequence
             self._last_timestamp = stamp = timestamp

@@ -1,7 +1,8 @@
 """libopus, as much of it as a call needs, behind two small classes.
 
-Bound directly because concealment (PLC) and in-band FEC are calls on the decoder that libraries above libopus hide.
-The library is the system's, else the one that PyAV's wheel ships. A coder is used by one thread at a time.
+Bound directly because concealment (PLC) and in-band FEC are calls on the decoder that libraries above
+libopus hide. The library is the system's, else the one that PyAV's wheel ships. A coder is used by one
+thread at a time.
 """
 
 import ctypes
@@ -113,7 +114,9 @@ _TICKS_BY_TOC: Final = tuple(_frame_ticks(toc >> 3) for toc in range(256))
 
 
 def packet_ticks(payload: bytes) -> int:
-    """How long `payload` sounds, in 48 kHz ticks, by its TOC byte (RFC 6716 3.1); 0 if it is no Opus packet."""
+    """How long `payload` sounds, in 48 kHz ticks, by its TOC byte (RFC 6716 3.1); 0 if it is no Opus
+    packet.
+    """
     if not payload:
         return 0
     toc = payload[0]
@@ -164,11 +167,15 @@ class Decoder:
         return self._run(payload, _MAX_SAMPLES, 0)
 
     def decode_fec(self, following: bytes, ticks: int) -> bytes:
-        """The lost packet before `following`, `ticks` long, from its in-band FEC (concealed where it has none)."""
+        """The lost packet before `following`, `ticks` long, from its in-band FEC (concealed where it has
+        none).
+        """
         return self._run(following, ticks // TICKS_PER_SAMPLE, 1)
 
     def conceal(self, ticks: int) -> bytes:
-        """`ticks` (a multiple of 2.5 ms, at most 120 ms) of plausible sound for what was lost; fades when repeated."""
+        """`ticks` (a multiple of 2.5 ms, at most 120 ms) of plausible sound for what was lost; fades when
+        repeated.
+        """
         return self._run(None, ticks // TICKS_PER_SAMPLE, 0)
 
     def reset(self) -> None:
@@ -186,14 +193,16 @@ class Decoder:
 class Encoder:
     """20 ms frames of 24 kHz mono s16 to Opus for speech, with in-band FEC and pauses (DTX).
 
-    Pauses go by level, not by libopus's DTX: that takes steady tones for background noise and drops them, and it
-    spends a whole encoding on finding out.
+    Pauses go by level, not by libopus's DTX: that takes steady tones for background noise and drops them,
+    and it spends a whole encoding on finding out.
     """
 
     __slots__ = ("_dtx", "_hushed", "_library", "_loss_percent", "_out", "_state", "_view")
 
     def __init__(self, *, bitrate: int, complexity: int, loss_percent: int = 5, dtx: bool = True) -> None:
-        """`bitrate` in bit/s, `complexity` 0..10. Raises OpusError when libopus is missing or refuses them."""
+        """`bitrate` in bit/s, `complexity` 0..10. Raises OpusError when libopus is missing or refuses
+        them.
+        """
         self._library = _library()
         error = ctypes.c_int()
         state = self._library.opus_encoder_create(SAMPLE_RATE, 1, _APPLICATION_VOIP, ctypes.byref(error))
@@ -216,7 +225,9 @@ class Encoder:
             self._library.opus_encoder_destroy(self._state)
 
     def encode(self, frame: bytes) -> bytes | None:
-        """The packet of one 20 ms frame, None when silence needs none (DTX). Raises OpusError on another length."""
+        """The packet of one 20 ms frame, None when silence needs none (DTX). Raises OpusError on another
+        length.
+        """
         if len(frame) != FRAME_BYTES:
             raise OpusError(f"a frame is {FRAME_BYTES} bytes, not {len(frame)}")
         if self._dtx and _is_hushed(frame):

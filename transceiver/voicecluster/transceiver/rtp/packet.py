@@ -29,7 +29,9 @@ def is_rtcp(datagram: bytes) -> bool:
 
 
 def parse(data: bytes) -> RtpPacket:
-    """Read one packet. Header extensions of any length and form, CSRCs and padding are fine. Raises RtpError."""
+    """Read one packet. Header extensions of any length and form, CSRCs and padding are fine. Raises
+    RtpError.
+    """
     length = len(data)
     if length < HEADER_BYTES:
         raise RtpError("truncated")

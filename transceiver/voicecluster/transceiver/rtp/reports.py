@@ -1,4 +1,6 @@
-"""What RTCP needs remembered: our reception for their reports, their reception and the round trip for ours."""
+"""What RTCP needs remembered: our reception for their reports, their reception and the round trip for
+ours.
+"""
 
 from typing import Final
 
@@ -61,7 +63,9 @@ class Reception:
 
 
 class RoundTrip:
-    """Reads what the far end reports about us. Our NTP time is the loop's clock: RFC 3550 6.4.1 allows elapsed time."""
+    """Reads what the far end reports about us. Our NTP time is the loop's clock: RFC 3550 6.4.1 allows
+    elapsed time.
+    """
 
     __slots__ = ("_ssrc", "remote_jitter_ms", "remote_lost", "rtt_ms")
 

@@ -1,4 +1,6 @@
-"""RTCP of one call: sender and receiver reports, SDES, BYE (RFC 3550 section 6). Pure: bytes to values and back."""
+"""RTCP of one call: sender and receiver reports, SDES, BYE (RFC 3550 section 6). Pure: bytes to values and
+back.
+"""
 
 import struct
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""RTP of one call: SRTP in, 24 kHz frames out of `pull()`; frames in, SRTP out. No tasks, threads or queues per packet."""
+"""RTP of one call: SRTP in, 24 kHz frames out of `pull()`; frames in, SRTP out. No tasks, threads or queues
+per packet.
+"""
 
 import logging
 import struct
@@ -32,8 +34,9 @@ _MAX_LOSS_PERCENT: Final = 30
 class RtpSession:
     """The media of one call.
 
-    Driving contract: `start` once when DTLS is up; `receive` each datagram; every 20 ms `pull`, then at most one `play`,
-    then `rtcp`. Nothing raises for what a peer sent. `now` is the loop's clock and never goes back.
+    Driving contract: `start` once when DTLS is up; `receive` each datagram; every 20 ms `pull`, then at
+    most one `play`, then `rtcp`. Nothing raises for what a peer sent. `now` is the loop's clock and never
+    goes back.
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class RtpSession:
         send: Callable[[bytes], None],
         now: float,
     ) -> None:
-        """`payload_type` is Opus in both directions; `send` takes one protected datagram. Raises OpusError (no libopus)."""
+        """`payload_type` is Opus in both directions; `send` takes one protected datagram. Raises OpusError
+        (no libopus).
+        """
         self._ssrc = local_ssrc
         self._cname = cname
         self._payload_type = payload_type
@@ -81,7 +86,9 @@ class RtpSession:
         self._rx, self._tx = rx, tx
 
     def receive(self, datagram: bytes, now: float) -> bool:
-        """Take one SRTP or SRTCP datagram. True if it authenticated and is no replay, whatever came of it then."""
+        """Take one SRTP or SRTCP datagram. True if it authenticated and is no replay, whatever came of it
+        then.
+        """
         if self._rx is None:
             self._rejected["early"] += 1
             return False
@@ -158,7 +165,9 @@ class RtpSession:
                 self._encoder.expect_loss(max(_MIN_LOSS_PERCENT, min(_MAX_LOSS_PERCENT, percent)))
 
     def pull(self, now: float) -> list[bytes]:
-        """The caller's 20 ms frames due by `now`: usually one, none while one may still come, several after a stall."""
+        """The caller's 20 ms frames due by `now`: usually one, none while one may still come, several after
+        a stall.
+        """
         frames: list[bytes] = []
         for item in self._jitter.pull(now):
             if isinstance(item, Packet):
@@ -255,7 +264,9 @@ class RtpSession:
         self._send(datagram)
 
     def rtcp(self, now: float) -> None:
-        """Send a report with our name when one is due (RFC 3550 6.2, about every 2.5 s, spread over calls)."""
+        """Send a report with our name when one is due (RFC 3550 6.2, about every 2.5 s, spread over
+        calls).
+        """
         if self._tx is None or now < self._report_at:
             return
         spread = (self._ssrc + self._sent) % 97 / 97
