@@ -36,9 +36,9 @@ class AdminServer:
         """Where it listens; with the true port after `start`."""
         self.app = web.Application()
         self._metrics = metrics
-        self._runner = web.AppRunner(self.app, access_log=None)
-        self.app.router.add_get("/livez", lambda _: _health(live))
-        self.app.router.add_get("/readyz", lambda _: _health(ready))
+        self._runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=0.2)
+        self.app.router.add_get("/livez", _health(live))
+        self.app.router.add_get("/readyz", _health(ready))
         self.app.router.add_get("/metrics", self._expose)
 
     async def start(self) -> None:
@@ -46,7 +46,7 @@ class AdminServer:
         listening = listen_tcp(self.address)
         self.address = address_of(listening)
         await self._runner.setup()
-        await web.SockSite(self._runner, listening, shutdown_timeout=0.2).start()
+        await web.SockSite(self._runner, listening).start()
 
     async def close(self) -> None:
         """Stop listening and end open requests; takes at most a fraction of a second."""
@@ -60,6 +60,9 @@ class AdminServer:
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def _health(check: Check) -> web.Response:
-    reasons = {name: reason for name, reason in check().items() if reason is not None}
-    return web.json_response({"ok": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+def _health(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        reasons = {name: reason for name, reason in check().items() if reason is not None}
+        return web.json_response({"ok": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+    return answer

@@ -3,6 +3,8 @@
 import errno
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -46,18 +48,28 @@ def holder(protocol: Protocol, address: str) -> str | None:
     inodes = _inodes(protocol, host, port)
     if not inodes:
         return None
-    for process in sorted((entry for entry in Path("/proc").iterdir() if entry.name.isdigit()), key=_pid):
-        try:
-            links = {os.readlink(link) for link in (process / "fd").iterdir()}
-            if links & inodes:
-                return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
-        except OSError:
-            continue  # ended meanwhile, or another user's
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        if not inodes.isdisjoint(_open_links(pid)):
+            return f"{_name(pid)} (pid {pid})"
     return None
 
 
-def _pid(entry: Path) -> int:
-    return int(entry.name)
+def _open_links(pid: int) -> Iterator[str]:
+    """What the process's descriptors point to; nothing for a process that ended or is another user's."""
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for descriptor in descriptors:
+        with suppress(OSError):  # closed since the listing
+            yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "a process"
 
 
 def _bound(protocol: Protocol, address: str, *, reuse_port: bool, backlog: int) -> socket.socket:

@@ -1,0 +1,58 @@
+"""The admin port: probes say why, metrics are text, a taken port is an error of one line."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+from voicecluster.common.admin import AdminServer
+from voicecluster.common.config.model import ConfigError
+
+reasons: dict[str, str | None] = {}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AdminServer]:
+    registry = CollectorRegistry()
+    Gauge("answer", "of everything", registry=registry).set(42)
+    reasons.clear()
+    admin = AdminServer("127.0.0.1:0", live=dict, ready=lambda: reasons, metrics=registry)
+    await admin.start()
+    yield admin
+    await admin.close()
+
+
+async def get(server: AdminServer, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as client, client.get(f"http://{server.address}{path}") as response:
+        return response.status, await response.text()
+
+
+async def test_a_good_check_is_not_mentioned(server: AdminServer) -> None:
+    reasons["routes"] = None
+    assert await get(server, "/readyz") == (200, '{"ok": true, "reasons": {}}')
+
+
+async def test_a_failing_check_gives_503_and_its_reason(server: AdminServer) -> None:
+    reasons.update(routes="not loaded", keys=None)
+    assert await get(server, "/readyz") == (503, '{"ok": false, "reasons": {"routes": "not loaded"}}')
+    assert (await get(server, "/livez"))[0] == 200
+
+
+async def test_metrics_come_as_text(server: AdminServer) -> None:
+    status, body = await get(server, "/metrics")
+    assert (status, "answer 42.0" in body) == (200, True)
+
+
+async def test_a_taken_port_is_a_config_error(server: AdminServer) -> None:
+    second = AdminServer(server.address, live=dict, ready=dict, metrics=CollectorRegistry())
+    with pytest.raises(ConfigError, match=f"{server.address}/tcp: port taken, held by"):
+        await second.start()
+
+
+async def test_an_open_connection_does_not_delay_closing(server: AdminServer) -> None:
+    host, port = server.address.split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    async with asyncio.timeout(1):
+        await server.close()
+    writer.close()
