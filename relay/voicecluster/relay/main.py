@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from pathlib import Path
 
@@ -60,6 +61,7 @@ async def serve(config: RelayConfig, control: Path) -> None:
     plane = ControlPlane(config, EngineLink(control))
     admin = AdminServer(config.admin, live=plane.live, ready=plane.ready, metrics=plane.metrics)
     await admin.start()
+    _LOG.info("started", extra={"admin": admin.address, "pid": os.getpid()})
     try:
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(plane.run(), name="control-plane")
