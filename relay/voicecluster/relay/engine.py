@@ -165,7 +165,7 @@ class EngineLink:
 
     def _drop(self) -> None:
         if self._writer is not None:
-            _LOG.warning("disconnected from the engine")
+            _LOG.info("disconnected from the engine")
             self._writer.close()
         self._reader = self._writer = None
         self._wake.set()

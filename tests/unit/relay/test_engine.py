@@ -87,6 +87,7 @@ async def test_nonsense_is_given_up_and_tried_again(fake_engine: Engine, link: E
 async def test_a_refusal_is_kept_with_its_reason(fake_engine: Engine, link: EngineLink) -> None:
     fake_engine.refuse["routes"] = "too many"
     link.want("routes", {"routes": []})
+    await fake_engine.until(lambda: "routes" in fake_engine.requests)
     with pytest.raises(EngineRefused, match="too many"):
         await link.request("routes", {"routes": []})
     assert link.refused == {"routes": "too many"}
