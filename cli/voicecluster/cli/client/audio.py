@@ -82,15 +82,20 @@ class Heard:
 class Recorder:
     """Keeps what a call received for `listen`. Costs one append a packet; decoding happens afterwards."""
 
-    def __init__(self, *, first_frame: int = 0) -> None:
-        self._first_frame = first_frame
+    def __init__(self) -> None:
+        self._first_frame = 0
         self._started: float | None = None
         self._packets: list[tuple[float, int, bytes]] = []
 
-    def started(self, now: float) -> None:
-        """The first packet was sent."""
-        if self._started is None:
-            self._started = now
+    @property
+    def running(self) -> bool:
+        """Whether `start` was called."""
+        return self._started is not None
+
+    def start(self, now: float, frame: int) -> None:
+        """`frame` of the speech is being sent; what comes from now on is kept."""
+        self._started = now
+        self._first_frame = frame
 
     def received(self, arrival: float, timestamp: int, payload: bytes) -> None:
         """Keep one packet, for the first `WINDOW_SECONDS` of sending."""

@@ -100,6 +100,8 @@ class CallPlan:
     seconds: float
     insecure: bool = False
     rsa: bool = False
+    ip_version: int | None = None
+    """4 or 6: have a socket of that version only; both otherwise."""
     restarts: int = 0
     """ICE restarts to do, spread evenly over the call."""
 
@@ -111,10 +113,9 @@ async def place_call(plan: CallPlan, *, progress: Callable[[str], None] = lambda
         CallError: the call did not connect.
     """
     recorder = Recorder()
-    hosts = await hosts_towards(plan.url)
-    session = CallSession(
-        Identity("rsa" if plan.rsa else "ecdsa"), speech().frames, hosts=hosts, recorder=recorder
-    )
+    hosts = await hosts_towards(plan.url, ip_version=plan.ip_version)
+    session = CallSession(Identity("rsa" if plan.rsa else "ecdsa"), speech().frames, hosts=hosts)
+    session.record(recorder)
     pacer = Pacer()
     async with Signaling(plan.url, key=plan.key, insecure=plan.insecure) as signaling:
         progress(f"offering {', '.join(join_address(*host) for host in session.local_addresses)}")
@@ -176,10 +177,11 @@ async def _rest(session: CallSession, seconds: float) -> None:
         return
 
 
-async def hosts_towards(url: str, *, ipv6: bool = True) -> Sequence[str]:
-    """The local addresses that a client of `url` offers as candidates.
+async def hosts_towards(url: str, *, ip_version: int | None) -> Sequence[str]:
+    """The local addresses that a client of `url` offers as candidates, those of the server's IP version
+    first.
 
-    Raises CallError if there is no host.
+    Raises CallError if `url` names no host or this machine has no address of `ip_version`.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -195,7 +197,10 @@ async def hosts_towards(url: str, *, ipv6: bool = True) -> Sequence[str]:
         except OSError as error:
             raise CallError("signaling", f"'{parts.hostname}' has no address ({error.strerror})") from None
         target = str(found[0][4][0])
-    return local_hosts(target, ipv6=ipv6)
+    hosts = [host for host in local_hosts(target) if ip_version in (None, 6 if ":" in host else 4)]
+    if not hosts:
+        raise CallError("ice", f"this machine has no IPv{ip_version or 4} address to call from")
+    return hosts
 
 
 async def _quietly(action: Awaitable[object]) -> None:

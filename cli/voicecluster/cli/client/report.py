@@ -38,3 +38,39 @@ def print_call(console: Console, report: Json) -> None:
     if report.get("ended_early"):
         table.add_row("ended early", f"[red]{report['ended_early']}")
     console.print(table)
+
+
+_SPREADS = (
+    ("offer_answer_ms", "offer → answer"),
+    ("answer_connected_ms", "answer → connected"),
+    ("first_audio_ms", "offer → first audio"),
+    ("rtt_ms", "round trip, ICE checks"),
+    ("audio_round_trip_ms", "round trip, sound"),
+    ("jitter_ms", "jitter"),
+)
+
+
+def print_load(console: Console, report: Json) -> None:
+    """The tables of `voicecluster load`."""
+    table = Table(title=f"{report['connected']} of {report['calls']} calls connected", title_justify="left")
+    table.add_column("milliseconds", style="dim")
+    for name in ("p50", "p95", "p99", "max"):
+        table.add_column(name, justify="right")
+    for key, label in _SPREADS:
+        values = report.get(key)
+        if isinstance(values, dict):
+            table.add_row(label, *(f"{values[name]:.2f}" for name in ("p50", "p95", "p99", "max")))
+    console.print(table)
+    loss = report["loss"]
+    share = f"{100 * loss:.3f} %" if isinstance(loss, float) else "nothing came back"
+    counts = f"{report['packets_sent']} sent, {report['packets_received']} received"
+    console.print(f"packets: {counts}, loss {share}")
+    console.print(f"ended early: {report['ended_early']}, without audio: {report['without_audio']}")
+    failed = report["failed"]
+    if isinstance(failed, dict):
+        for reason, count in failed.items():
+            console.print(f"[red]{count} failed[/]: {reason}", markup=True)
+    server = report["server_cores"]
+    cores = f", its servers {server} cores" if server is not None else ""
+    console.print(f"this client used {report['client_cores']} cores{cores}")
+    console.print(f"bottleneck: [bold]{report['bottleneck']}[/] ({report['bottleneck_why']})")

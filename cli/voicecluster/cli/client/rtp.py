@@ -60,6 +60,11 @@ class AudioStream:
         self._report_rtt: float | None = None
         self._last_sr: tuple[int, float] | None = None
 
+    @property
+    def position(self) -> int:
+        """Which of the frames is sent next."""
+        return self._next
+
     def next_packet(self) -> bytes:
         """The packet of the next 20 ms."""
         payload = self._frames[self._next]

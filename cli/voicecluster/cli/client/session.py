@@ -6,6 +6,7 @@ No task of its own: datagrams come by `add_reader`, time by one timer a call, fr
 
 import asyncio
 import enum
+import ipaddress
 import secrets
 import socket
 import time
@@ -45,13 +46,11 @@ class CallSession:
         *,
         hosts: Sequence[str],
         first_frame: int = 0,
-        recorder: Recorder | None = None,
     ) -> None:
         """Open a UDP socket for each of `hosts` (local IP addresses, at most one per IP version).
 
         Args:
             frames: Opus frames of 20 ms to send in turn, beginning with `first_frame`.
-            recorder: keeps what is received, if given.
 
         Raises:
             OSError: a socket cannot be opened.
@@ -64,7 +63,7 @@ class CallSession:
         """Datagrams that were no packet of this call: no STUN, DTLS or authentic SRTP."""
         self._loop = asyncio.get_running_loop()
         self._identity = identity
-        self._recorder = recorder
+        self._recorder: Recorder | None = None
         self._frames = frames
         self._first_frame = first_frame
         self._cname = secrets.token_hex(8)
@@ -108,8 +107,6 @@ class CallSession:
             cname=self._cname,
             first_frame=self._first_frame,
         )
-        if self._recorder is not None:
-            self.stream.on_payload = self._recorder.received
         role: Role = "client" if answer.setup == "passive" else "server"
         self._dtls = DtlsEndpoint(self._identity, role=role, remote_fingerprint=answer.fingerprint)
         self.ice.start(answer.remote, answer.candidates, clock())
@@ -147,13 +144,18 @@ class CallSession:
         self.ice.start(remote, known, clock())
         self._flush()
 
+    def record(self, recorder: Recorder) -> None:
+        """Let `recorder` keep what comes from the next frame on."""
+        self._recorder = recorder
+
     def send_frame(self, now: float) -> None:
         """Send the next 20 ms of audio, and a report when one is due. Does nothing unless connected."""
         keys, stream, destination = self._keys, self.stream, self.ice.selected
         if keys is None or stream is None or destination is None or self.state is not SessionState.CONNECTED:
             return
-        if self._recorder is not None and stream.sent == 0:
-            self._recorder.started(now)
+        if self._recorder is not None and not self._recorder.running:
+            self._recorder.start(now, stream.position)
+            stream.on_payload = self._recorder.received
         self._send(destination, keys.tx.protect(stream.next_packet()))
         if now >= self._next_report:
             self._next_report = now + RTCP_SECONDS
@@ -307,16 +309,16 @@ def _open(host: str) -> socket.socket:
     return sock
 
 
-def local_hosts(target: str, *, ipv6: bool = True) -> list[str]:
+def local_hosts(target: str) -> list[str]:
     """The local addresses towards `target` (an IP address).
 
-    Of its IP version, and of the other where routed.
+    Of its IP version first, then of the other if routed.
     """
-    other = "2001:db8::1" if ":" not in target else "192.0.2.1"
-    if target in ("::1",) or target.startswith("127."):
-        other = "::1" if ":" not in target else "127.0.0.1"
-    probes = [target, other]
-    found = (_source_address(probe) for probe in probes if ipv6 or ":" not in probe)
+    if ipaddress.ip_address(target).is_loopback:
+        other = "127.0.0.1" if ":" in target else "::1"
+    else:
+        other = "192.0.2.1" if ":" in target else "2001:db8::1"
+    found = (_source_address(probe) for probe in (target, other))
     return [host for host in found if host is not None]
 
 
