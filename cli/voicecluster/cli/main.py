@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import click
-from voicecluster.common.config.model import ConfigError, load, split_address
+from voicecluster.common.config.model import ConfigError, join_address, load, split_address
 from voicecluster.common.program import exit_on_config_error
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
@@ -164,7 +164,10 @@ def up(
         name = check_name(name or cluster.metadata.name)
         directory = directory_of(name)
         if detach:
-            sys.exit(detached.start(directory, [a for a in sys.argv[2:] if a != "--detach"]))
+            options = {"name": name, "address": address, "internal": internal}
+            options["signaling"] = join_address(*signaling) if signaling is not None else None
+            given = [f"--{option}={value}" for option, value in options.items() if value is not None]
+            sys.exit(detached.start(directory, [str(file), *given, *(["--tls"] if tls else [])]))
         with directory.lock():
             choices = Choices(address=address, signaling=signaling, internal=internal, tls=tls)
             prepared = prepare(cluster, directory, choices)
