@@ -31,7 +31,7 @@ class DtlsIdentity:
         self._certificate = certificate._cert
         self.srtp_profiles: tuple[SRTPProtectionProfile, ...] = tuple(SRTP_PROFILES)
         self._context = SSL.Context(SSL.DTLS_METHOD)
-        # DTLS 1.3 records have no length of their own to cut datagrams by, and browsers speak 1.2 to us anyway.
+        # Records of DTLS 1.3 may lack the length by which datagrams are cut; browsers speak 1.2 just as well.
         self._context.set_max_proto_version(0xFEFD)
         self._context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_QUERY_MTU)
         self._context.set_session_cache_mode(SSL.SESS_CACHE_OFF)

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from voicecluster.transceiver.sdp.lines import Attributes, Document, MediaLines, OfferError, shown, split
+from voicecluster.transceiver.sdp.lines import Attributes, Document, MediaLines, shown, split
+from voicecluster.transceiver.sdp.lines import OfferError as OfferError
 
 Direction = Literal["sendrecv", "sendonly", "recvonly", "inactive"]
 Setup = Literal["actpass", "active", "passive"]
