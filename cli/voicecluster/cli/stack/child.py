@@ -81,15 +81,9 @@ class Child:
         self._set("stopped")
 
     def end(self) -> None:
-        """Ask it to end at once and do not start it again.
-
-        A transceiver drains on the first signal and ends on the second; a second one of another kind, since
-        two equal ones may arrive as one.
-        """
+        """Ask it to end at once and do not start it again. On SIGTERM a transceiver would drain first."""
         self._ending.set()
-        self._signal(signal.SIGTERM)
-        if self._process.role == "transceiver":
-            self._signal(signal.SIGINT)
+        self._signal(signal.SIGINT if self._process.role == "transceiver" else signal.SIGTERM)
 
     def kill(self) -> None:
         """End it and its children without asking."""
