@@ -133,7 +133,9 @@ class StackDirectory:
     def lock(self) -> Iterator[None]:
         """Own this stack until the block ends, however it ends. Raises StackError when another `up` does."""
         private_directory(self.root)
-        with open(self.root / "lock", "a+", encoding="ascii") as lock:
+        with os.fdopen(
+            os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="ascii"
+        ) as lock:
             if not _locked(lock.fileno()):
                 name = self.root.name
                 raise StackError(

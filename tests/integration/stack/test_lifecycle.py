@@ -1,0 +1,164 @@
+"""A stack from `up` to its end: ready, everything that is killed comes back, nothing stays behind."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from voicecluster.cli.stack.look import Seen
+
+from tests.integration.stack.stacks import ONE_REGION, Stack, alive, json_of, run, within
+
+BACK_SECONDS = 2.0
+END_SECONDS = 3.0
+GONE_SECONDS = 2.0
+
+
+def own(role: str) -> Callable[[Seen], int | None]:
+    """The process of a role that `up` started: of the last region, which has the most workers."""
+    return lambda seen: [process.pid for process in seen.processes if process.role == role][-1]
+
+
+def child(role: str, words: str) -> Callable[[Seen], int | None]:
+    """The process that a process of a role started with these words in its command."""
+
+    def find(seen: Seen) -> int | None:
+        process = [process for process in seen.processes if process.role == role][-1]
+        return next((member.pid for member in process.children if words in member.command), None)
+
+    return find
+
+
+VICTIMS = {
+    "relay supervisor": own("relay"),
+    "relay engine": child("relay", "voicecluster-relay-engine run"),
+    "relay control plane": child("relay", "voicecluster-relay --config"),
+    "transceiver parent": own("transceiver"),
+    "transceiver worker": child("transceiver", "worker --index 1"),
+}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_what_is_killed_is_back_within_two_seconds(example: Stack, victim: str) -> None:
+    find = VICTIMS[victim]
+
+    def ready() -> bool:
+        seen = example.look()
+        return seen is not None and seen.ready
+
+    def back() -> bool:
+        seen = example.look()
+        return seen is not None and seen.ready and find(seen) not in (None, killed)
+
+    within(BACK_SECONDS, ready)
+    seen = example.look()
+    assert seen is not None
+    killed = find(seen)
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    took = within(BACK_SECONDS, back)
+    print(f"{victim}: back after {took:.2f} s")
+
+
+def test_status_exits_0_while_all_is_ready_and_names_every_process(example: Stack) -> None:
+    shown = example.run("status")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for name in ("eu-west-relay", "eu-west-transceiver-0", "us-east-relay", "us-east-transceiver-1025"):
+        assert name in shown.stdout
+    told = json_of(example.run("status", "--json"))
+    assert told["ready"] is True
+    assert told["url"] == "http://127.0.106.1:8080"
+
+
+def test_status_exits_1_while_a_process_does_not_answer(example: Stack) -> None:
+    seen = example.look()
+    assert seen is not None
+    stopped = [process.pid for process in seen.processes if process.role == "transceiver"][0]
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        assert example.run("status").returncode == 1
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+
+
+def test_logs_show_each_process_by_name(example: Stack) -> None:
+    shown = example.run("logs")
+    assert shown.returncode == 0
+    assert "eu-west-relay" in shown.stdout
+    unknown = example.run("logs", "nobody")
+    assert unknown.returncode == 2
+    assert "there are eu-west-relay, " in unknown.stderr
+
+
+def test_a_second_up_of_the_same_file_is_refused_before_anything_starts(
+    example: Stack, tmp_path: Path
+) -> None:
+    before = example.pids()
+    file = example.directory.root.parents[1] / "example.yaml"
+    again = example.run("up", str(file))
+    assert again.returncode == 2
+    assert "port taken" in again.stderr or "runs already" in again.stderr
+    assert example.pids() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_told_to_stop_it_ends_within_three_seconds_and_leaves_no_process(
+    small: Stack, number: signal.Signals
+) -> None:
+    pids = small.pids()
+    small.up.send_signal(number)
+    assert small.up.wait(END_SECONDS) == 0
+    assert not [pid for pid in pids if alive(pid)]
+    assert small.run("status").returncode != 0
+
+
+def test_killed_it_leaves_no_process(small: Stack) -> None:
+    pids = small.pids()
+    small.up.kill()
+    small.up.wait()
+    within(GONE_SECONDS, lambda: not any(alive(pid) for pid in pids))
+
+
+def test_secrets_are_readable_by_their_owner_only(small: Stack) -> None:
+    loose = [
+        path
+        for path in small.directory.root.rglob("*")
+        if path.name != "lock" and path.stat().st_mode & 0o077
+    ]
+    assert loose == []
+
+
+def test_detached_it_returns_when_ready_and_down_ends_it(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(ONE_REGION, encoding="utf-8")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    options = ("--detach", "--signaling", "127.0.106.9:8080", "--internal", "127.0.108.0/24")
+    started = run(environment, "up", str(file), *options)
+    try:
+        assert started.returncode == 0, started.stderr
+        assert "http://127.0.106.9:8080/" in started.stdout
+        assert run(environment, "status").returncode == 0
+    finally:
+        ended = run(environment, "down")
+    assert ended.returncode == 0, ended.stderr
+    assert run(environment, "status").returncode == 2
+
+
+def test_two_stacks_run_side_by_side_and_are_told_apart_by_name(small: Stack, tmp_path: Path) -> None:
+    file = tmp_path / "second.yaml"
+    file.write_text(
+        ONE_REGION.replace("127.0.106.9", "127.0.106.10").replace("small", "second"), encoding="utf-8"
+    )
+    started = small.run(
+        "up", str(file), "--detach", "--signaling", "127.0.106.10:8080", "--internal", "127.0.109.0/24"
+    )
+    try:
+        assert started.returncode == 0, started.stderr
+        assert "choose one with --name" in small.run("status").stderr
+        for name in ("small", "second"):
+            assert small.run("status", "--name", name).returncode == 0
+    finally:
+        assert small.run("down", "--name", "second").returncode == 0
+    assert small.run("status").returncode == 0
