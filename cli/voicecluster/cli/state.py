@@ -133,9 +133,8 @@ class StackDirectory:
     def lock(self) -> Iterator[None]:
         """Own this stack until the block ends, however it ends. Raises StackError when another `up` does."""
         private_directory(self.root)
-        with os.fdopen(
-            os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="ascii"
-        ) as lock:
+        handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "r+", encoding="ascii") as lock:
             if not _locked(lock.fileno()):
                 name = self.root.name
                 raise StackError(

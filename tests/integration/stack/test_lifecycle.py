@@ -74,7 +74,7 @@ def test_status_exits_0_while_all_is_ready_and_names_every_process(example: Stac
 def test_status_exits_1_while_a_process_does_not_answer(example: Stack) -> None:
     seen = example.look()
     assert seen is not None
-    stopped = [process.pid for process in seen.processes if process.role == "transceiver"][0]
+    stopped = next(process.pid for process in seen.processes if process.role == "transceiver")
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
     try:
@@ -104,7 +104,7 @@ def test_a_second_up_of_the_same_file_is_refused_before_anything_starts(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_told_to_stop_it_ends_within_three_seconds_and_leaves_no_process(
+def test_told_to_stop_it_ends_within_three_seconds_and_leaves_nothing(
     small: Stack, number: signal.Signals
 ) -> None:
     pids = small.pids()
@@ -122,12 +122,7 @@ def test_killed_it_leaves_no_process(small: Stack) -> None:
 
 
 def test_secrets_are_readable_by_their_owner_only(small: Stack) -> None:
-    loose = [
-        path
-        for path in small.directory.root.rglob("*")
-        if path.name != "lock" and path.stat().st_mode & 0o077
-    ]
-    assert loose == []
+    assert [path for path in small.directory.root.rglob("*") if path.stat().st_mode & 0o077] == []
 
 
 def test_detached_it_returns_when_ready_and_down_ends_it(tmp_path: Path) -> None:
@@ -148,12 +143,10 @@ def test_detached_it_returns_when_ready_and_down_ends_it(tmp_path: Path) -> None
 
 def test_two_stacks_run_side_by_side_and_are_told_apart_by_name(small: Stack, tmp_path: Path) -> None:
     file = tmp_path / "second.yaml"
-    file.write_text(
-        ONE_REGION.replace("127.0.106.9", "127.0.106.10").replace("small", "second"), encoding="utf-8"
-    )
-    started = small.run(
-        "up", str(file), "--detach", "--signaling", "127.0.106.10:8080", "--internal", "127.0.109.0/24"
-    )
+    second = ONE_REGION.replace("127.0.106.9", "127.0.106.10").replace("small", "second")
+    file.write_text(second, encoding="utf-8")
+    options = ("--detach", "--signaling", "127.0.106.10:8080", "--internal", "127.0.109.0/24")
+    started = small.run("up", str(file), *options)
     try:
         assert started.returncode == 0, started.stderr
         assert "choose one with --name" in small.run("status").stderr

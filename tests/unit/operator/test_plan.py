@@ -1,4 +1,4 @@
-"""The plan is exactly what the components' own configuration models read, and says the same thing to all of them."""
+"""The plan is exactly what the components' own configuration models read."""
 
 import base64
 import ipaddress
