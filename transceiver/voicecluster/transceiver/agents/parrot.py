@@ -67,11 +67,10 @@ class Parrot:
         return []
 
     def _end_turn(self, params: TurnDetection, now: float) -> list[AgentEvent]:
-        self._detector.end()
-        surplus = self._detector.quiet_frames - _TAIL_FRAMES
-        for _ in range(min(surplus, len(self._heard))):
-            self._heard.pop()
+        surplus = max(0, min(self._detector.quiet_frames - _TAIL_FRAMES, len(self._heard)))
+        left_over = [self._heard.pop() for _ in range(surplus)]
         self.commit(now)
+        self._heard.extend(reversed(left_over))  # what comes before the next turn
         stopped = SpeechStopped(self._detector.heard_ms)
         return [stopped, *self.respond(now)] if params.create_response else [stopped]
 
@@ -83,6 +82,7 @@ class Parrot:
         """What was heard is the turn to say back."""
         if not self._heard:
             return False
+        self._detector.end()
         self._last_turn = tuple(self._heard)
         self._heard.clear()
         return True

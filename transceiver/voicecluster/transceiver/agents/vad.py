@@ -20,6 +20,11 @@ _ONSET_FRAMES: Final = 2
 _ONSET_WINDOW: Final = 3
 _FLOOR_DBFS: Final = -66.0
 _FLOOR_SPAN_DB: Final = 40.0
+_ABOVE_NOISE: Final = 4.0
+"""A turn begins with frames of so many times the power of the quietest lately: webrtcvad alone takes the first
+moments of any noise for speech, and holds on to a click for 80 ms."""
+_NOISE_GROWTH: Final = 1.02
+"""The quietest level is forgotten at this rate a frame: it doubles in 0.7 s."""
 
 
 class _Gate(Protocol):
@@ -41,11 +46,22 @@ def _gate(threshold: float) -> _Gate:
 class TurnDetector:
     """Frames in, the edges of turns out. Keeps no audio."""
 
-    __slots__ = ("_floor", "_gate", "_heard", "_history", "_params", "_quiet", "_silence_frames", "_speaking")
+    __slots__ = (
+        "_floor",
+        "_gate",
+        "_heard",
+        "_history",
+        "_noise",
+        "_params",
+        "_quiet",
+        "_silence_frames",
+        "_speaking",
+    )
 
     def __init__(self, params: TurnDetection) -> None:
         self._heard = 0
         self._history = 0
+        self._noise = float("inf")
         self._quiet = 0
         self._speaking = False
         self.configure(params)
@@ -105,8 +121,11 @@ class TurnDetector:
         if frame is SILENCE:
             return False
         samples: npt.NDArray[np.float32] = np.frombuffer(frame, np.int16).astype(np.float32)
-        if float(np.dot(samples, samples)) < self._floor * len(samples):
+        energy = float(np.dot(samples, samples)) / len(samples)
+        self._noise = min(energy, max(self._noise, self._floor / _ABOVE_NOISE) * _NOISE_GROWTH)
+        if energy < self._floor:
             return False
         # A mean of three is a crude low pass, but a gate that looks below 4 kHz needs no better one.
         narrow = samples.reshape(-1, _DOWN).mean(axis=1).astype(np.int16)
-        return self._gate.is_speech(narrow.tobytes(), _RATE)
+        voiced = self._gate.is_speech(narrow.tobytes(), _RATE)
+        return voiced and (self._speaking or energy > _ABOVE_NOISE * self._noise)

@@ -29,6 +29,8 @@ _RESYNC_SECONDS: Final = 1.0
 """A timestamp that differs from the arrival clock by more starts a new time line."""
 _MAX_GAP_TICKS: Final = RTP_RATE
 """No more than a second is made up for one gap."""
+_SLACK: Final = 0.001
+"""A packet is due so much early, or rounding alone would make it miss its tick."""
 _SEQUENCE_AHEAD: Final = 1000
 _SEQUENCE_BEHIND: Final = 200
 _DTX_BYTES: Final = 2
@@ -77,7 +79,6 @@ class JitterBuffer:
         "_dtx",
         "_filled",
         "_high",
-        "_high_arrival",
         "_jitter",
         "_last_arrival",
         "_last_timestamp",
@@ -117,7 +118,6 @@ class JitterBuffer:
         self._next: int | None = None
         self._next_timestamp = 0
         self._high = -1
-        self._high_arrival = 0.0
         self._last_timestamp = 0
         self._restart_clock()
 
@@ -178,11 +178,11 @@ class JitterBuffer:
             return
         if extended < self._next:
             self.late += 1
-            self._learn_reordering(now)
+            self._learn_reordering(now - stamp / RTP_RATE)
             return
         if extended < self._high:
             self.reordered += 1
-            self._learn_reordering(now)
+            self._learn_reordering(now - stamp / RTP_RATE)
         if ticks:
             transit = now - stamp / RTP_RATE
             if self._pushed and abs(transit - self._last_transit) > _RESYNC_SECONDS:
@@ -193,8 +193,7 @@ class JitterBuffer:
             self._measure(transit, now)
             if extended >= self._high:
                 self._last_timestamp = stamp
-        if extended >= self._high:
-            self._high, self._high_arrival = extended, now
+        self._high = max(self._high, extended)
         self._last_arrival = now
         self._packets[extended] = Packet(extended, stamp, payload, ticks, now)
         self._bytes += len(payload)
@@ -209,8 +208,10 @@ class JitterBuffer:
         self._high = self._next = sequence
         self._last_timestamp = self._next_timestamp = timestamp
 
-    def _learn_reordering(self, now: float) -> None:
-        self._reorder = min(self._max_hold, max(self._reorder, now - self._high_arrival + 0.005))
+    def _learn_reordering(self, transit: float) -> None:
+        """A straggler came with `transit`: so much longer than its successor needed others may be waited for."""
+        behind = transit - self._base - FRAME_TICKS / RTP_RATE + _REORDER_FLOOR
+        self._reorder = min(self._max_hold, max(self._reorder, behind))
 
     def _measure(self, transit: float, now: float) -> None:
         if self._pushed:
@@ -261,14 +262,14 @@ class JitterBuffer:
                 self._next = first.sequence
                 self._bridge(first, out, lost=True)
                 continue
-            if now < self._due(packet.timestamp):
+            if packet.ticks and now < self._due(packet.timestamp) and now - packet.arrival < self._max_hold:
                 return out
             self._take(packet, out)
         self._fill(now, out)
         return out
 
     def _due(self, timestamp: int) -> float:
-        return self._base + timestamp / RTP_RATE + self._target
+        return self._base + timestamp / RTP_RATE + self._target - _SLACK
 
     def _given_up(self, first: Packet, now: float) -> bool:
         """Whether the packets before `first` are lost: they are due and stragglers had their time."""

@@ -196,6 +196,9 @@ class RtpSession:
 
     def _restore(self, gap: Conceal) -> bytes:
         following = gap.following
+        if following is None and self._faded >= _FADED_FRAMES:
+            self._comfort += _frames(gap)  # the sender has fallen silent: that is no loss
+            return self._make_up(gap.ticks)
         if following is None or not has_fec(following.payload) or gap.ticks < following.ticks:
             self._concealed += _frames(gap)
             return self._make_up(gap.ticks)
