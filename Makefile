@@ -31,7 +31,7 @@ up: setup ## two regions on this machine and a page to talk to
 	$(BIN)/voicecluster up examples/local.yaml
 
 test-packages:
-	@.ci/packages chromium firefox-esr espeak-ng nftables iproute2
+	@.ci/packages chromium firefox-esr espeak-ng nftables iproute2 pulseaudio
 
 test: setup test-packages ## unit, integration and browser tests
 	cargo test --quiet --release --workspace

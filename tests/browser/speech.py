@@ -15,25 +15,37 @@ def synthesise(path: Path, *, tail_seconds: float) -> Path:
     """Write `SENTENCE` as a 48 kHz mono WAV to `path`, followed by silence."""
     raw = path.with_suffix(".raw.wav")
     subprocess.run(["espeak-ng", "-s", "160", "-w", str(raw), SENTENCE], check=True)
-    with wave.open(str(raw), "rb") as spoken:
-        rate = spoken.getframerate()
-        samples = np.frombuffer(spoken.readframes(spoken.getnframes()), dtype="<i2").astype(np.float64)
+    rate, samples = _stored(raw)
     count = round(len(samples) * 48000 / rate)
     resampled = np.interp(np.arange(count) * rate / 48000, np.arange(len(samples)), samples)
-    silence = np.zeros(round(48000 * tail_seconds))
+    write(path, resampled, lead_seconds=0, tail_seconds=tail_seconds)
+    return path
+
+
+def write(path: Path, samples: Samples, *, lead_seconds: float, tail_seconds: float) -> None:
+    """Write samples (-1..1, 48 kHz) as a mono WAV between two silences."""
+    lead, tail = (np.zeros(round(48000 * seconds)) for seconds in (lead_seconds, tail_seconds))
     with wave.open(str(path), "wb") as written:
         written.setnchannels(1)
         written.setsampwidth(2)
         written.setframerate(48000)
-        written.writeframes(np.concatenate([resampled, silence]).astype("<i2").tobytes())
-    return path
+        written.writeframes((np.concatenate([lead, samples, tail]) * 32767).astype("<i2").tobytes())
+
+
+def read_48k(path: Path) -> Samples:
+    """The samples of a 48 kHz WAV, -1..1."""
+    return _stored(path)[1]
 
 
 def read(path: Path) -> Samples:
-    """The samples of a WAV at 24 kHz, -1..1."""
+    """The samples of a 48 kHz WAV at 24 kHz, -1..1."""
+    return read_48k(path)[::2]
+
+
+def _stored(path: Path) -> tuple[int, Samples]:
     with wave.open(str(path), "rb") as stored:
         samples = np.frombuffer(stored.readframes(stored.getnframes()), dtype="<i2").astype(np.float64) / 32768
-    return samples[::2]
+        return stored.getframerate(), samples
 
 
 def recorded(pcm: bytes) -> Samples:
