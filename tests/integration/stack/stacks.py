@@ -35,6 +35,7 @@ class Stack:
     directory: StackDirectory
     up: subprocess.Popen[str]
     environment: dict[str, str]
+    file: Path
 
     def look(self) -> Seen | None:
         """What `voicecluster status` would say; None before anything runs."""
@@ -82,7 +83,7 @@ def start(home: Path, file: Path, *options: str) -> Stack:
     output = (home / f"{file.stem}.out").open("w")
     command = [sys.executable, "-m", "voicecluster.cli.main", "up", str(file), "--name", file.stem, *options]
     up = subprocess.Popen(command, env=environment, stdout=output, stderr=output, text=True)
-    stack = Stack(StackDirectory(home / "voicecluster" / file.stem), up, environment)
+    stack = Stack(StackDirectory(home / "voicecluster" / file.stem), up, environment, file)
 
     def ready() -> bool:
         assert up.poll() is None, (home / f"{file.stem}.out").read_text()

@@ -92,15 +92,20 @@ def test_logs_show_each_process_by_name(example: Stack) -> None:
     assert "there are eu-west-relay, " in unknown.stderr
 
 
-def test_a_second_up_of_the_same_file_is_refused_before_anything_starts(
-    example: Stack, tmp_path: Path
-) -> None:
+def test_a_second_up_of_the_same_stack_is_refused_before_anything_starts(example: Stack) -> None:
     before = example.pids()
-    file = example.directory.root.parents[1] / "example.yaml"
-    again = example.run("up", str(file))
+    again = example.run("up", str(example.file), "--name", "example")
     assert again.returncode == 2
-    assert "port taken" in again.stderr or "runs already" in again.stderr
+    assert "runs already" in again.stderr
     assert example.pids() == before
+
+
+def test_another_stack_on_the_same_vip_is_told_which_process_holds_it(example: Stack) -> None:
+    again = example.run("up", str(example.file), "--name", "other", "--signaling", "127.0.106.1:8081")
+    assert again.returncode == 2
+    [line] = again.stderr.splitlines()
+    assert "eu-west-relay needs vip-0 127.0.106.1:3478/udp: port taken, held by voicecluster-re" in line
+    assert any(f"(pid {pid})" in line for pid in example.pids())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
