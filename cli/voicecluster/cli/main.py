@@ -208,17 +208,20 @@ def status(name: str | None, as_json: bool) -> None:
     "-n", "--lines", default=20, show_default=True, help="How many of the last lines of each process."
 )
 def logs(process: str | None, name: str | None, follow: bool, lines: int) -> None:
-    """Show the logs of a running stack: of all processes, or of PROCESS as 'voicecluster status' names it."""
+    """Show the logs of a stack: of all processes, or of PROCESS as 'voicecluster status' names it.
+
+    Without a running stack, those of the last one.
+    """
     from voicecluster.cli.stack.logs import show
-    from voicecluster.cli.state import StackError, find_running
+    from voicecluster.cli.state import StackError, find_latest
 
     with exit_on_config_error():
-        directory, running = find_running(name)
-        names = [known.name for known in running.processes]
+        directory = find_latest(name)
+        names = sorted(path.stem for path in directory.logs.glob("*.log"))
         if process is not None and process not in names:
             raise StackError(f"no process '{process}'; there are {', '.join(names)}")
         chosen = [process] if process is not None else names
-        width = max(map(len, chosen))
+        width = max(map(len, chosen), default=0)
         for source, line in show([directory.log_file(one) for one in chosen], last=lines, follow=follow):
             click.echo(line if process is not None else f"{source:<{width}}  {line}")
 

@@ -199,6 +199,21 @@ def _locked(handle: int) -> bool:
     return False
 
 
+def find_latest(name: str | None) -> StackDirectory:
+    """The stack called `name`, else the one that runs, else the one that ran last. Raises StackError."""
+    if name is not None:
+        found = directory_of(check_name(name))
+        if not found.logs.is_dir():
+            raise StackError(f"there is no stack '{name}' and has been none; see 'voicecluster status'")
+        return found
+    if all_running():
+        return find_running(None)[0]
+    kept = [path / "logs" for path in state_home().glob("*") if (path / "logs").is_dir()]
+    if not kept:
+        raise StackError("no stack runs or has run; start one with 'voicecluster up FILE'")
+    return StackDirectory(max(kept, key=lambda path: path.stat().st_mtime).parent)
+
+
 def private_directory(path: Path) -> None:
     """Make `path` and what is missing above it, readable by its owner only."""
     if not path.is_dir():

@@ -116,3 +116,13 @@ def test_help_names_every_command_in_the_order_one_meets_them() -> None:
         shown.index(f"\n  {name} ") for name in ("up", "status", "logs", "down", "call", "load", "decode")
     ]
     assert places == sorted(places)
+
+
+def test_the_logs_of_the_last_stack_can_be_read_when_none_runs(home: Path) -> None:
+    logs = home / "state" / "voicecluster" / "local" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "eu-west-relay.log").write_text("it went wrong\n", encoding="utf-8")
+    assert run("logs").output == "eu-west-relay  it went wrong\n"
+    assert run("logs", "eu-west-relay").output == "it went wrong\n"
+    assert "there are eu-west-relay" in refused(run("logs", "nobody"))
+    assert "there is no stack 'other'" in refused(run("logs", "--name", "other"))
