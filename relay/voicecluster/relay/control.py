@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from pydantic import ValidationError
 from voicecluster.common.config.model import ConfigError
 from voicecluster.common.config.relay import RelayConfig, RelayKeysFile, RoutesFile
-from voicecluster.common.ports import Protocol, holder
+from voicecluster.common.ports import Protocol, holder, taken
 from voicecluster.common.watched import WatchedFile
 from voicecluster.relay.engine import EngineError, EngineLink, Snapshot
 from voicecluster.relay.metrics import RelayCollector
@@ -189,8 +189,6 @@ def _refusal(config: RelayConfig, refusal: str) -> ConfigError:
     """The engine's reason, with who holds the port where it is a port and /proc tells."""
     protocol: Protocol = "udp"
     for address in (config.backbone, *(listener.bind for listener in config.listeners)):
-        if address in refusal and (found := holder(protocol, address)) is not None:
-            return ConfigError(
-                f"{address}/{protocol}: port taken, held by {found}; stop that process or choose another port"
-            )
+        if f"{address}/{protocol}" in refusal and holder(protocol, address) is not None:
+            return taken(protocol, address)
     return ConfigError(f"relay {config.name}: {refusal}")

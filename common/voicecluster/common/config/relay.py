@@ -28,7 +28,7 @@ class RelayLimits(Model):
     flow_burst: Count = 300
     flow_stun: PerSecond = 20
     route_packets: PerSecond = 200_000
-    flows_per_ufrag: Count = 8
+    flows_per_ufrag: Annotated[int, Field(ge=1, le=8)] = 8
     new_flows_per_ufrag: PerSecond = 4
     new_flows_per_source: PerSecond = 200
     new_flows: PerSecond = 50_000
