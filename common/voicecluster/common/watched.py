@@ -48,10 +48,15 @@ class WatchedFile(Generic[M]):
         self._model = model
         self._empty = empty
         self._seen: bytes | None = None
+        self._loading = False
 
     def load(self) -> M:
         """Read the file now and return it. Raises `ConfigError`: for start-up, where a bad file ends all."""
-        self.refresh()
+        self._loading = True
+        try:
+            self.refresh()
+        finally:
+            self._loading = False
         if self.error is not None or self.value is None:
             raise ConfigError(self.error or f"{self.path}: (file): empty")
         return self.value
@@ -87,6 +92,8 @@ class WatchedFile(Generic[M]):
         raise.
         """
         self._changed(on_change)
+        # Starting to watch takes a moment: other files are read first.
+        await asyncio.sleep(0)
         while True:
             try:
                 async for _ in awatch(
@@ -114,4 +121,6 @@ class WatchedFile(Generic[M]):
         if error == self.error:
             return
         self.error = error
+        if self._loading:
+            return  # `load` raises it: telling it twice would be noise
         _LOG.warning("file refused, last good content kept", extra={"file": str(self.path), "error": error})
