@@ -209,7 +209,9 @@ class JitterBuffer:
         self._last_timestamp = self._next_timestamp = timestamp
 
     def _learn_reordering(self, transit: float) -> None:
-        """A straggler came with `transit`: so much longer than its successor needed others may be waited for."""
+        """A straggler came with `transit`: so much longer than its successor needed others may be
+        waited for.
+        """
         behind = transit - self._base - FRAME_TICKS / RTP_RATE + _REORDER_FLOOR
         self._reorder = min(self._max_hold, max(self._reorder, behind))
 
