@@ -161,7 +161,8 @@ class CallTransport:
                 return False
             if authentic:
                 self._agent.authenticated(path, relay, now)
-                self._drain(now)
+                if self._agent.has_output:
+                    self._drain(now)
             return authentic
         return self._on_dtls(data, path, relay, now)
 
@@ -192,7 +193,8 @@ class CallTransport:
 
     def _connected(self, keys: SrtpKeys, now: float) -> None:
         self.phases.dtls_at = now
-        self._call(self.on_connected, keys)
+        if not self._call(self.on_connected, keys):
+            self._finish("closed")  # a call whose media path did not start would be silent for ever
         application = self._offer.application
         if application is not None and not self.closed:
             self._events = EventChannel(
@@ -205,12 +207,15 @@ class CallTransport:
                 on_overflow=lambda: self._finish("backlog"),
             )
 
-    def _call(self, callback: Callable[..., None], *args: object) -> None:
+    def _call(self, callback: Callable[..., None], *args: object) -> bool:
+        """Call the owner back. Returns whether that went well."""
         try:
             callback(*args)
         except Exception:  # the call's own code: counted here, so that a packet's other effects still happen
             self._socket.counters.drops["callback_error"] += 1
             logger.exception("a call's callback failed")
+            return False
+        return True
 
     def _send_dtls(self, data: bytes) -> None:
         if not self.closed:

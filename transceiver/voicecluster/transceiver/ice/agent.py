@@ -159,6 +159,11 @@ class IceAgent:
         generations = (self._current, self._previous)
         return tuple(generation.local.ufrag for generation in generations if generation is not None)
 
+    @property
+    def has_output(self) -> bool:
+        """Whether `poll_transmit` or `poll_event` would give anything: a cheap look for every media packet."""
+        return bool(self._transmits or self._events)
+
     def media_path(self, now: float) -> Path | None:
         """Where media may go now: the selected path once it is validated, `None` before and after consent is
         lost.
