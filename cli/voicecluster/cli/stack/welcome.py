@@ -22,8 +22,9 @@ def welcome(name: str, directory: StackDirectory, prepared: Prepared, seconds: f
         workers = _count(region.transceiver.workers, "worker")
         yield f"  {label:<8} {region.name}: VIP {vips} (UDP), {transceivers}, {workers} each"
         label = ""
-    key = f" --key-file {directory.api_key_file}" if by_key else ""
-    yield f"  Call     voicecluster call {url}{key}"
+    options = f" --key-file {directory.api_key_file}" if by_key else ""
+    options += " --insecure" if prepared.tls else ""
+    yield f"  Call     voicecluster call {url}{options}"
     if by_key:
         yield f"  API key  in {directory.api_key_file}"
     yield f"  More     voicecluster status --name {name}; voicecluster logs --name {name} -f"
