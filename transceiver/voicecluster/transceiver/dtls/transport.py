@@ -202,10 +202,16 @@ class CallTransport:
                 role=self._dtls.role,
                 port=application.sctp_port,
                 max_message_size=application.max_message_size,
-                on_open=lambda: self._call(self.on_channel_open),
-                on_message=lambda text: self._call(self.on_message, text),
+                on_open=self._opened,
+                on_message=self._received,
                 on_overflow=lambda: self._finish("backlog"),
             )
+
+    def _opened(self) -> None:
+        self._call(self.on_channel_open)
+
+    def _received(self, text: str) -> None:
+        self._call(self.on_message, text)
 
     def _call(self, callback: Callable[..., None], *args: object) -> bool:
         """Call the owner back. Returns whether that went well."""
