@@ -122,6 +122,8 @@ class DtlsEndpoint:
 
     def receive(self, datagram: bytes) -> None:
         """Take one DTLS datagram in. Never raises."""
+        if not datagram:
+            return
         self._ssl.bio_write(datagram)
         if self.state is DtlsState.HANDSHAKE:
             self._handshake()

@@ -177,12 +177,11 @@ class IceAgent:
             self._keep_consent(self._chosen, now)
             return
         for pair in self._pairs:
-            if pair.state is _PairState.FAILED or now < pair.next_check:
-                continue
-            if now >= pair.give_up:
+            watched = pair.state is _PairState.CHECKING or pair is self._nominating
+            if watched and now >= pair.give_up:
                 pair.state = _PairState.FAILED
                 self._nominating = None if pair is self._nominating else self._nominating
-            elif pair.state is _PairState.CHECKING or pair is self._nominating:
+            elif watched and now >= pair.next_check:
                 self._check(pair, now, nominate=pair is self._nominating)
                 pair.next_check = now + pair.interval
                 pair.interval = min(2 * pair.interval, LAST_RETRY_SECONDS)
