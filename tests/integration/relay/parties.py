@@ -195,6 +195,15 @@ class Caller(Reading):
                 if done and (seen := answer.result()) is not None:
                     return seen
 
+    async def check_until(self, condition: Callable[[], object], within_seconds: float = 5.0) -> None:
+        """Send checks, 0.1 s apart, until `condition` holds."""
+        async with asyncio.timeout(within_seconds):
+            while True:
+                if condition():
+                    return
+                self.send(check_for(self.ufrag))
+                await asyncio.sleep(0.1)
+
     async def talk(self, seconds: float, packets_per_second: float = 50.0) -> Stream:
         """Send numbered media packets for a while on absolute deadlines, checking every second as browsers
         do.

@@ -52,13 +52,7 @@ async def test_a_new_control_plane_continues_with_changed_routes(scene: Scene) -
     dead = relay.kill("control")
     relay.route(successor)
     await eventually(lambda: (child := relay.child("control")) and child.pid != dead, BACK_WITHIN_SECONDS)
-
-    async def follows() -> None:
-        while not successor.checks[caller.address]:
-            await caller.check()
-
-    async with asyncio.timeout(BACK_WITHIN_SECONDS):
-        await follows()
+    await caller.check_until(lambda: successor.checks[caller.address], BACK_WITHIN_SECONDS)
 
 
 async def test_sigterm_ends_supervisor_engine_and_control_plane(scene: Scene) -> None:
