@@ -63,12 +63,20 @@ pub struct Deframer {
 impl Deframer {
     /// Refuses frames of more than `max_frame` bytes. Allocates all that it will ever hold.
     pub fn new(max_frame: u16) -> Self {
-        Self { max_frame, held: Vec::with_capacity(HEADER_LEN + usize::from(max_frame)), failed: false }
+        Self {
+            max_frame,
+            held: Vec::with_capacity(HEADER_LEN + usize::from(max_frame)),
+            failed: false,
+        }
     }
 
     /// Takes the stream's next bytes and hands each datagram that they complete to `deliver`, in order. Frames that
     /// came in one piece are not copied. Once it has failed it always fails.
-    pub fn feed(&mut self, mut data: &[u8], mut deliver: impl FnMut(&[u8])) -> Result<(), FramingError> {
+    pub fn feed(
+        &mut self,
+        mut data: &[u8],
+        mut deliver: impl FnMut(&[u8]),
+    ) -> Result<(), FramingError> {
         while !self.failed && !data.is_empty() {
             if self.held.is_empty()
                 && let Some((datagram, rest)) = self.whole_frame(data)
@@ -87,7 +95,11 @@ impl Deframer {
                 self.held.clear();
             }
         }
-        if self.failed { Err(FramingError::TooLong) } else { Ok(()) }
+        if self.failed {
+            Err(FramingError::TooLong)
+        } else {
+            Ok(())
+        }
     }
 
     /// How many bytes of an unfinished frame wait for the rest.
@@ -98,7 +110,11 @@ impl Deframer {
     fn whole_frame<'d>(&self, data: &'d [u8]) -> Option<(&'d [u8], &'d [u8])> {
         let (length, rest) = data.split_first_chunk::<HEADER_LEN>()?;
         let length = u16::from_be_bytes(*length);
-        if length > self.max_frame { None } else { rest.split_at_checked(usize::from(length)) }
+        if length > self.max_frame {
+            None
+        } else {
+            rest.split_at_checked(usize::from(length))
+        }
     }
 
     /// Moves bytes from `data` to the held frame: its header first, then no more than it needs. Notes an over-long frame.
@@ -139,7 +155,10 @@ mod tests {
 
     #[test]
     fn null_packets_are_skipped() {
-        assert_eq!(feed(&mut Deframer::new(3), &[0, 0, 0, 1, 5, 0, 0]), Ok(vec![vec![5]]));
+        assert_eq!(
+            feed(&mut Deframer::new(3), &[0, 0, 0, 1, 5, 0, 0]),
+            Ok(vec![vec![5]])
+        );
     }
 
     #[test]

@@ -77,17 +77,26 @@ pub struct KeyId(u8);
 impl KeyId {
     /// None for anything but an ASCII letter or digit.
     pub const fn new(character: u8) -> Option<Self> {
-        if character.is_ascii_alphanumeric() { Some(Self(character)) } else { None }
+        if character.is_ascii_alphanumeric() {
+            Some(Self(character))
+        } else {
+            None
+        }
     }
 
     /// The key id of a ufrag or call id, told apart by length. Says nothing about what follows it.
     pub fn of(text: &[u8]) -> Result<Self, HintError> {
         let character = match text.len() {
             UFRAG_LEN => text.first(),
-            CALL_ID_LEN => text.strip_prefix(CALL_PREFIX).ok_or(HintError::BadEncoding)?.first(),
+            CALL_ID_LEN => text
+                .strip_prefix(CALL_PREFIX)
+                .ok_or(HintError::BadEncoding)?
+                .first(),
             _ => return Err(HintError::BadLength),
         };
-        character.and_then(|&character| Self::new(character)).ok_or(HintError::BadEncoding)
+        character
+            .and_then(|&character| Self::new(character))
+            .ok_or(HintError::BadEncoding)
     }
 
     /// The character.
@@ -108,7 +117,11 @@ impl Route {
     /// None for cluster 0, which does not exist.
     pub const fn new(cluster: u16, ordinal: u16, worker: u8) -> Option<Self> {
         match NonZeroU16::new(cluster) {
-            Some(cluster) => Some(Self { cluster, ordinal, worker }),
+            Some(cluster) => Some(Self {
+                cluster,
+                ordinal,
+                worker,
+            }),
             None => None,
         }
     }
@@ -141,7 +154,11 @@ pub struct Nonce(u64);
 impl Nonce {
     /// None above 40 bits.
     pub const fn new(value: u64) -> Option<Self> {
-        if value >> NONCE_BITS == 0 { Some(Self(value)) } else { None }
+        if value >> NONCE_BITS == 0 {
+            Some(Self(value))
+        } else {
+            None
+        }
     }
 
     /// The number.
@@ -174,7 +191,11 @@ impl Opened {
         if block >> 120 != u128::from(VERSION) || zero != 0 {
             return None;
         }
-        let route = Route::new((block >> 104) as u16, (block >> 88) as u16, (block >> 80) as u8)?;
+        let route = Route::new(
+            (block >> 104) as u16,
+            (block >> 88) as u16,
+            (block >> 80) as u8,
+        )?;
         let nonce = Nonce((block >> ZERO_BITS) as u64 & ((1 << NONCE_BITS) - 1));
         Some(Self { route, nonce })
     }
@@ -207,7 +228,8 @@ impl HintKey {
 
     /// Reads a ufrag made with this key. Allocates nothing; a wrong length, id or alphabet costs no AES.
     pub fn open(&self, ufrag: &[u8]) -> Result<Opened, HintError> {
-        let [id, text @ ..]: &[u8; UFRAG_LEN] = ufrag.try_into().map_err(|_| HintError::BadLength)?;
+        let [id, text @ ..]: &[u8; UFRAG_LEN] =
+            ufrag.try_into().map_err(|_| HintError::BadLength)?;
         self.0.expect(*id)?;
         self.0.decrypt(text::decode_base64(text))
     }
@@ -227,6 +249,11 @@ impl CallKey {
     /// From K_call as `keys::derive` gives it.
     pub fn new(id: KeyId, key: &Key) -> Self {
         Self(BlockKey::new(id, key))
+    }
+
+    /// The id that call ids of this key start with, behind their prefix.
+    pub fn id(&self) -> KeyId {
+        self.0.id
     }
 
     /// The id of the call whose first ufrag was minted with the same route and nonce.
@@ -269,7 +296,10 @@ struct BlockKey {
 impl BlockKey {
     fn new(id: KeyId, key: &Key) -> Self {
         let aes_key: [u8; 16] = std::array::from_fn(|at| key[at]);
-        Self { id, cipher: Aes128::new(&aes_key.into()) }
+        Self {
+            id,
+            cipher: Aes128::new(&aes_key.into()),
+        }
     }
 
     fn expect(&self, id: u8) -> Result<(), HintError> {
@@ -287,7 +317,10 @@ impl BlockKey {
     }
 
     fn decrypt(&self, encrypted: Option<u128>) -> Result<Opened, HintError> {
-        let mut block = encrypted.ok_or(HintError::BadEncoding)?.to_be_bytes().into();
+        let mut block = encrypted
+            .ok_or(HintError::BadEncoding)?
+            .to_be_bytes()
+            .into();
         self.cipher.decrypt_block(&mut block);
         Opened::from_block(u128::from_be_bytes(block.into())).ok_or(HintError::BadBlock)
     }

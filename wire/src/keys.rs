@@ -28,7 +28,13 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Hint, Self::Pwd, Self::Call, Self::Token, Self::Internal];
+    pub const ALL: [Self; 5] = [
+        Self::Hint,
+        Self::Pwd,
+        Self::Call,
+        Self::Token,
+        Self::Internal,
+    ];
 
     /// The name in HKDF's `info`.
     pub const fn label(self) -> &'static str {
@@ -43,14 +49,20 @@ impl Purpose {
 
     /// The purpose of that name.
     pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.label() == label)
+        Self::ALL
+            .into_iter()
+            .find(|purpose| purpose.label() == label)
     }
 }
 
 /// K_x = HKDF-SHA256(root, salt empty, info = "voicecluster x" || cluster as u16), 32 bytes.
 pub fn derive(root: &Key, purpose: Purpose, cluster: u16) -> Key {
     let mut key = [0; 32];
-    let info = [b"voicecluster ", purpose.label().as_bytes(), &cluster.to_be_bytes()];
+    let info = [
+        b"voicecluster ",
+        purpose.label().as_bytes(),
+        &cluster.to_be_bytes(),
+    ];
     Hkdf::<Sha256>::new(None, root)
         .expand_multi_info(&info, &mut key)
         .expect("HKDF-SHA256 gives up to 8,160 bytes (RFC 5869 section 2.3) and 32 are asked for");
@@ -59,7 +71,8 @@ pub fn derive(root: &Key, purpose: Purpose, cluster: u16) -> Key {
 
 /// The password of a ufrag: the first 32 characters of base64(HMAC-SHA256(K_pwd, ufrag)), all of them ice-chars.
 pub fn ice_pwd(pwd_key: &Key, ufrag: &[u8]) -> [u8; 32] {
-    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(pwd_key).expect("HMAC takes keys of any length");
+    let mut mac =
+        <Hmac<Sha256> as Mac>::new_from_slice(pwd_key).expect("HMAC takes keys of any length");
     mac.update(ufrag);
     let digest = mac.finalize().into_bytes();
     text::encode_base64_24(&std::array::from_fn(|at| digest[at]))

@@ -78,12 +78,17 @@ pub fn decode(datagram: &[u8]) -> Result<Header, SppError> {
         return Err(SppError::BadMagic);
     }
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let address = |at: usize| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|byte| header[at + byte])).to_canonical();
+    let address = |at: usize| {
+        Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|byte| header[at + byte])).to_canonical()
+    };
     let (client_port, proxy_port) = (port(34), port(36));
     if client_port == 0 || proxy_port == 0 {
         return Err(SppError::BadPort);
     }
-    Ok(Header { client: SocketAddr::new(address(2), client_port), proxy: SocketAddr::new(address(18), proxy_port) })
+    Ok(Header {
+        client: SocketAddr::new(address(2), client_port),
+        proxy: SocketAddr::new(address(18), proxy_port),
+    })
 }
 
 fn mapped(address: IpAddr) -> Ipv6Addr {

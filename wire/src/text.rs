@@ -47,12 +47,19 @@ fn encode<const BITS: usize, const LEN: usize>(block: u128, alphabet: &[u8]) -> 
     let mask = alphabet.len() - 1;
     let stray = LEN * BITS - 128;
     std::array::from_fn(|at| {
-        let bits = if at + 1 == LEN { block << stray } else { block >> (128 - BITS * (at + 1)) };
+        let bits = if at + 1 == LEN {
+            block << stray
+        } else {
+            block >> (128 - BITS * (at + 1))
+        };
         alphabet[bits as usize & mask]
     })
 }
 
-fn decode<const BITS: usize, const LEN: usize>(text: &[u8; LEN], values: &[u8; 256]) -> Option<u128> {
+fn decode<const BITS: usize, const LEN: usize>(
+    text: &[u8; LEN],
+    values: &[u8; 256],
+) -> Option<u128> {
     let stray = LEN * BITS - 128;
     let (last, head) = text.split_last()?;
     let mut block = 0u128;
@@ -114,6 +121,9 @@ mod tests {
 
     #[test]
     fn base64_of_24_bytes_is_rfc_4648s() {
-        assert_eq!(&encode_base64_24(b"any carnal pleasure.\x00\xff\xfe\x01"), b"YW55IGNhcm5hbCBwbGVhc3VyZS4A//4B");
+        assert_eq!(
+            &encode_base64_24(b"any carnal pleasure.\x00\xff\xfe\x01"),
+            b"YW55IGNhcm5hbCBwbGVhc3VyZS4A//4B"
+        );
     }
 }

@@ -7,8 +7,8 @@ use hmac::Mac;
 
 use super::view::{ErrorCode, ipv6_mask, sign};
 use super::{
-    BINDING, COOKIE, Class, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAX_REASON, MAX_USERNAME, TransactionId,
-    attribute, padded,
+    BINDING, COOKIE, Class, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAX_REASON, MAX_USERNAME,
+    TransactionId, attribute, padded,
 };
 
 /// Why a message cannot be written.
@@ -47,7 +47,10 @@ impl Builder {
         message.extend_from_slice(&[0, 0]);
         message.extend_from_slice(&COOKIE);
         message.extend_from_slice(&transaction_id);
-        Self { message, transaction_id }
+        Self {
+            message,
+            transaction_id,
+        }
     }
 
     /// USERNAME: the receiver's ufrag, a colon, the sender's (RFC 8445 section 7.2.2).
@@ -110,13 +113,15 @@ impl Builder {
         }
         self.set_length(8);
         let fingerprint = crc32fast::hash(&self.message) ^ FINGERPRINT_XOR;
-        self.attribute(attribute::FINGERPRINT, &[&fingerprint.to_be_bytes()]).message
+        self.attribute(attribute::FINGERPRINT, &[&fingerprint.to_be_bytes()])
+            .message
     }
 
     fn attribute(mut self, kind: u16, parts: &[&[u8]]) -> Self {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         self.message.extend_from_slice(&kind.to_be_bytes());
-        self.message.extend_from_slice(&(length as u16).to_be_bytes());
+        self.message
+            .extend_from_slice(&(length as u16).to_be_bytes());
         for part in parts {
             self.message.extend_from_slice(part);
         }

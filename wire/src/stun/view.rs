@@ -6,8 +6,8 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 
 use super::{
-    BINDING, COOKIE, Class, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAX_ATTRIBUTES, MAX_USERNAME, Method, StunError,
-    TransactionId, attribute, padded,
+    BINDING, COOKIE, Class, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAX_ATTRIBUTES,
+    MAX_USERNAME, Method, StunError, TransactionId, attribute, padded,
 };
 
 /// The code of an error response, 300..=699.
@@ -17,7 +17,11 @@ pub struct ErrorCode(u16);
 impl ErrorCode {
     /// None outside of 300..=699.
     pub const fn new(code: u16) -> Option<Self> {
-        if matches!(code, 300..=699) { Some(Self(code)) } else { None }
+        if matches!(code, 300..=699) {
+            Some(Self(code))
+        } else {
+            None
+        }
     }
 
     /// The number.
@@ -71,7 +75,9 @@ impl<'p> StunView<'p> {
     /// Reads a whole datagram. Checks the header and the structure of the attributes; neither FINGERPRINT nor
     /// MESSAGE-INTEGRITY. Work is bounded by `MAX_ATTRIBUTES`.
     pub fn parse(packet: &'p [u8]) -> Result<Self, StunError> {
-        let (header, body) = packet.split_first_chunk::<HEADER_LEN>().ok_or(StunError::Truncated)?;
+        let (header, body) = packet
+            .split_first_chunk::<HEADER_LEN>()
+            .ok_or(StunError::Truncated)?;
         let [t0, t1, l0, l1, c0, c1, c2, c3, transaction_id @ ..] = *header;
         let message_type = u16::from_be_bytes([t0, t1]);
         let length = usize::from(u16::from_be_bytes([l0, l1]));
@@ -92,7 +98,13 @@ impl<'p> StunView<'p> {
         };
         let method = (message_type & !0x0110 == BINDING).then_some(Method::Binding);
         let known = Known::walk(body, &transaction_id)?;
-        Ok(Self { packet, class, method, transaction_id, known })
+        Ok(Self {
+            packet,
+            class,
+            method,
+            transaction_id,
+            known,
+        })
     }
 
     /// Request, indication or response.
@@ -157,7 +169,9 @@ impl<'p> StunView<'p> {
 
     /// Fails if FINGERPRINT is there and wrong or not last. A message without one is fine.
     pub fn check_fingerprint(&self) -> Result<(), StunError> {
-        let Some(fingerprint) = self.known.fingerprint else { return Ok(()) };
+        let Some(fingerprint) = self.known.fingerprint else {
+            return Ok(());
+        };
         let covered = self.packet.get(..fingerprint.covers).unwrap_or_default();
         if fingerprint.last && crc32fast::hash(covered) ^ FINGERPRINT_XOR == fingerprint.value {
             Ok(())
@@ -169,7 +183,9 @@ impl<'p> StunView<'p> {
     /// Whether MESSAGE-INTEGRITY is there and made with this password (short-term credentials, RFC 8489 section 9.1).
     /// Compares in constant time.
     pub fn verify(&self, password: &[u8]) -> bool {
-        let Some(signature) = self.known.integrity else { return false };
+        let Some(signature) = self.known.integrity else {
+            return false;
+        };
         let covered = self.packet.get(..signature.covers).unwrap_or_default();
         sign(covered, password).is_some_and(|mac| mac.verify_slice(signature.value).is_ok())
     }
@@ -198,39 +214,60 @@ impl<'p> Known<'p> {
                 return Ok(known);
             }
             let covers = HEADER_LEN + (body.len() - rest.len());
-            let ([t0, t1, l0, l1], after) = rest.split_first_chunk::<4>().ok_or(StunError::BadAttribute)?;
+            let ([t0, t1, l0, l1], after) = rest
+                .split_first_chunk::<4>()
+                .ok_or(StunError::BadAttribute)?;
             let kind = u16::from_be_bytes([*t0, *t1]);
             let length = usize::from(u16::from_be_bytes([*l0, *l1]));
             let value = after.get(..length).ok_or(StunError::BadAttribute)?;
             rest = after.get(padded(length)..).ok_or(StunError::BadAttribute)?;
             if kind == attribute::FINGERPRINT {
                 let value = u32::from_be_bytes(exactly(value)?);
-                known.fingerprint.get_or_insert(Fingerprint { value, covers, last: rest.is_empty() });
+                known.fingerprint.get_or_insert(Fingerprint {
+                    value,
+                    covers,
+                    last: rest.is_empty(),
+                });
             } else if known.integrity.is_none() {
                 known.take(kind, value, covers, transaction_id)?;
             }
         }
-        if rest.is_empty() { Ok(known) } else { Err(StunError::TooManyAttributes) }
+        if rest.is_empty() {
+            Ok(known)
+        } else {
+            Err(StunError::TooManyAttributes)
+        }
     }
 
-    fn take(&mut self, kind: u16, value: &'p [u8], covers: usize, id: &TransactionId) -> Result<(), StunError> {
+    fn take(
+        &mut self,
+        kind: u16,
+        value: &'p [u8],
+        covers: usize,
+        id: &TransactionId,
+    ) -> Result<(), StunError> {
         match kind {
-            attribute::USERNAME if value.len() > MAX_USERNAME => return Err(StunError::BadAttribute),
+            attribute::USERNAME if value.len() > MAX_USERNAME => {
+                return Err(StunError::BadAttribute);
+            }
             attribute::USERNAME => {
                 self.username.get_or_insert(value);
             }
             attribute::PRIORITY => {
-                self.priority.get_or_insert(u32::from_be_bytes(exactly(value)?));
+                self.priority
+                    .get_or_insert(u32::from_be_bytes(exactly(value)?));
             }
             attribute::USE_CANDIDATE => {
                 let [] = exactly(value)?;
                 self.use_candidate = true;
             }
             attribute::ICE_CONTROLLING => {
-                self.ice_controlling.get_or_insert(u64::from_be_bytes(exactly(value)?));
+                self.ice_controlling
+                    .get_or_insert(u64::from_be_bytes(exactly(value)?));
             }
             attribute::ICE_CONTROLLED => {
-                self.ice_controlled.get_or_insert(u64::from_be_bytes(exactly(value)?));
+                self.ice_controlled
+                    .get_or_insert(u64::from_be_bytes(exactly(value)?));
             }
             attribute::XOR_MAPPED_ADDRESS => {
                 self.xor_mapped_address.get_or_insert(unmask(value, id)?);
@@ -254,11 +291,17 @@ fn exactly<const LEN: usize>(value: &[u8]) -> Result<[u8; LEN], StunError> {
 
 /// RFC 8489 section 14.2.
 fn unmask(value: &[u8], id: &TransactionId) -> Result<SocketAddr, StunError> {
-    let ([_, family, p0, p1], address) = value.split_first_chunk::<4>().ok_or(StunError::BadAttribute)?;
+    let ([_, family, p0, p1], address) = value
+        .split_first_chunk::<4>()
+        .ok_or(StunError::BadAttribute)?;
     let port = u16::from_be_bytes([p0 ^ COOKIE[0], p1 ^ COOKIE[1]]);
     let address = match family {
-        1 => IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes(exactly(address)?) ^ u32::from_be_bytes(COOKIE))),
-        2 => IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(exactly(address)?) ^ ipv6_mask(id))),
+        1 => IpAddr::V4(Ipv4Addr::from_bits(
+            u32::from_be_bytes(exactly(address)?) ^ u32::from_be_bytes(COOKIE),
+        )),
+        2 => IpAddr::V6(Ipv6Addr::from_bits(
+            u128::from_be_bytes(exactly(address)?) ^ ipv6_mask(id),
+        )),
         _ => return Err(StunError::BadAttribute),
     };
     Ok(SocketAddr::new(address, port))
@@ -277,5 +320,10 @@ pub(super) fn ipv6_mask(id: &TransactionId) -> u128 {
 fn error_code(value: &[u8]) -> Result<ErrorCode, StunError> {
     let [_, _, hundreds, rest] = value.first_chunk::<4>().ok_or(StunError::BadAttribute)?;
     let code = u16::from(hundreds & 7) * 100 + u16::from(*rest);
-    if *rest > 99 { None } else { ErrorCode::new(code) }.ok_or(StunError::BadAttribute)
+    if *rest > 99 {
+        None
+    } else {
+        ErrorCode::new(code)
+    }
+    .ok_or(StunError::BadAttribute)
 }
