@@ -22,17 +22,19 @@ class Caller:
     page: Page
     url: str
 
-    async def arrive(self, utterance: Path | None = None) -> None:
-        """Open the page. With `utterance` the microphone is replaced by what `say` plays."""
+    async def arrive(self, utterance: bytes | None = None) -> None:
+        """Open the page. With `utterance` (a WAV) the microphone is replaced by what `say` plays."""
         await self.page.open(self.url)
         await self.page.evaluate(EARS)
         if utterance is not None:
-            await self.page.evaluate(f"ears.load('{base64.b64encode(utterance.read_bytes()).decode()}')")
+            await self.page.evaluate(f"ears.load('{base64.b64encode(utterance).decode()}')")
             await self.page.evaluate("ears.replaceMicrophone()")
 
     async def choose(self, field: str, value: str) -> None:
         """Pick an entry of one of the page's menus."""
-        await self.until(f"[...document.getElementById('{field}').options].some((one) => one.value === '{value}')")
+        await self.until(
+            f"[...document.getElementById('{field}').options].some((one) => one.value === '{value}')"
+        )
         await self.page.evaluate(f"document.getElementById('{field}').value = '{value}'")
 
     async def start(self) -> None:
@@ -72,7 +74,9 @@ class Caller:
 
     async def remote_ufrag(self) -> str:
         """The ufrag that the last answer named."""
-        found = await self.page.evaluate(r"voicecluster.call.peer.remoteDescription.sdp.match(/ice-ufrag:(\S+)/)[1]")
+        found = await self.page.evaluate(
+            r"voicecluster.call.peer.remoteDescription.sdp.match(/ice-ufrag:(\S+)/)[1]"
+        )
         return str(found)
 
     async def quality(self) -> dict[str, Any]:
@@ -89,6 +93,7 @@ class Caller:
 
     async def until(self, condition: str, *, within: float = 15) -> None:
         """Wait in the page until a JavaScript condition holds."""
-        wait = f"new Promise((done) => {{ const look = () => {{ if ({condition}) done(); else setTimeout(look, 10); }}; look(); }})"
+        look = f"const look = () => {{ if ({condition}) done(); else setTimeout(look, 10); }}; look();"
+        wait = f"new Promise((done) => {{ {look} }})"
         async with asyncio.timeout(within):
             await self.page.evaluate(wait)

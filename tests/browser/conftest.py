@@ -32,7 +32,9 @@ class Stack:
         seen = self.running.look()
         assert seen is not None
         parent = next(process for process in seen.processes if process.name == debug["transceiver"])
-        workers = [child for child in parent.children if re.search(rf"worker\D+{debug['worker']}\b", child.command)]
+        workers = [
+            child for child in parent.children if re.search(rf"worker\D+{debug['worker']}\b", child.command)
+        ]
         assert len(workers) == 1, f"no single worker {debug['worker']} in {parent.children}"
         os.kill(workers[0].pid, signal.SIGKILL)
 
@@ -41,7 +43,9 @@ class Stack:
         seen = self.running.look()
         assert seen is not None
         admin = next(process.admin for process in seen.processes if process.name == debug["transceiver"])
-        wanted = re.compile(rf'datagrams_dropped_total\{{worker="{debug["worker"]}",reason="unknown_call"\}} [1-9]')
+        wanted = re.compile(
+            rf'datagrams_dropped_total\{{worker="{debug["worker"]}",reason="unknown_call"\}} [1-9]'
+        )
         async with aiohttp.ClientSession() as http:
             while True:
                 try:
@@ -74,8 +78,16 @@ def sound_device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("pulse")
     address = home / "native"
     server = subprocess.Popen(
-        [program, "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no", "--disable-shm"]
-        + ["--load=module-null-sink rate=48000", f"--load=module-native-protocol-unix socket={address} auth-anonymous=1"],
+        [
+            program,
+            "-n",
+            "--daemonize=no",
+            "--exit-idle-time=-1",
+            "--use-pid-file=no",
+            "--disable-shm",
+            "--load=module-null-sink rate=48000",
+            f"--load=module-native-protocol-unix socket={address} auth-anonymous=1",
+        ],
         env={**os.environ, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)},
         stderr=subprocess.DEVNULL,
     )

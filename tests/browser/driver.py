@@ -1,10 +1,11 @@
 """Drives a real headless browser from a test: open a page, evaluate an expression in it, close.
 
-Chromium speaks the DevTools protocol, Firefox WebDriver BiDi; both over a WebSocket whose address the browser prints on
-start. Each browser runs with a fresh profile and ends, with its children, when the context does.
+Chromium speaks the DevTools protocol, Firefox WebDriver BiDi; both over a WebSocket whose address the browser
+prints on start. Each browser runs with a fresh profile and ends, with its children, when the context does.
 """
 
 import asyncio
+import base64
 import contextlib
 import itertools
 import json
@@ -93,7 +94,9 @@ class _Wire:
     socket: aiohttp.ClientWebSocketResponse
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    async def command(self, method: str, /, session: str | None = None, **params: object) -> dict[str, object]:
+    async def command(
+        self, method: str, /, session: str | None = None, **params: object
+    ) -> dict[str, object]:
         number = next(self.numbers)
         message = {"id": number, "method": method, "params": params}
         await self.socket.send_json(message if session is None else {**message, "sessionId": session})
@@ -114,12 +117,18 @@ class ChromiumPage:
     async def open(self, url: str) -> None:
         await self.wire.command("Page.navigate", self.session, url=url)
         await self.evaluate(
-            "new Promise(done => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
+            "new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))"
+            ".then(() => null)"
         )
 
     async def evaluate(self, expression: str) -> object:
         reply = await self.wire.command(
-            "Runtime.evaluate", self.session, expression=expression, awaitPromise=True, returnByValue=True, userGesture=True
+            "Runtime.evaluate",
+            self.session,
+            expression=expression,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
         )
         if "exceptionDetails" in reply:
             raise PageError(json.dumps(reply["exceptionDetails"])[:2000])
@@ -128,8 +137,6 @@ class ChromiumPage:
         return result.get("value")
 
     async def screenshot(self) -> bytes:
-        import base64
-
         reply = await self.wire.command("Page.captureScreenshot", self.session, format="png")
         return base64.b64decode(str(reply["data"]))
 
@@ -157,15 +164,13 @@ class FirefoxPage:
         return json.loads(str(result["value"]))
 
     async def screenshot(self) -> bytes:
-        import base64
-
         reply = await self.wire.command("browsingContext.captureScreenshot", context=self.context)
         return base64.b64decode(str(reply["data"]))
 
 
 @contextlib.asynccontextmanager
 async def _started(command: list[str], announcement: str, home: Path) -> AsyncIterator[str]:
-    """Run a browser in its own process group until the block ends; yield what `announcement`'s group matched on stderr."""
+    """Run a browser in its own process group; yield what the group in `announcement` matched on stderr."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -198,7 +203,13 @@ async def chromium(*flags: str) -> AsyncIterator[ChromiumPage]:
     """A headless Chromium with one empty page."""
     home = Path(tempfile.mkdtemp(prefix="chromium-"))
     try:
-        command = [shutil.which("chromium") or "chromium", *CHROMIUM_FLAGS, *flags, f"--user-data-dir={home}", "about:blank"]
+        command = [
+            shutil.which("chromium") or "chromium",
+            *CHROMIUM_FLAGS,
+            *flags,
+            f"--user-data-dir={home}",
+            "about:blank",
+        ]
         async with (
             _started(command, r"DevTools listening on (ws://\S+)", home) as url,
             aiohttp.ClientSession() as http,
@@ -206,7 +217,9 @@ async def chromium(*flags: str) -> AsyncIterator[ChromiumPage]:
         ):
             wire = _Wire(socket)
             target = (await wire.command("Target.createTarget", url="about:blank"))["targetId"]
-            session = (await wire.command("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+            session = (await wire.command("Target.attachToTarget", targetId=target, flatten=True))[
+                "sessionId"
+            ]
             yield ChromiumPage(wire, str(session))
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -214,14 +227,23 @@ async def chromium(*flags: str) -> AsyncIterator[ChromiumPage]:
 
 @contextlib.asynccontextmanager
 async def firefox() -> AsyncIterator[FirefoxPage]:
-    """A headless Firefox with one empty page; it accepts loopback candidates (a preference that users must set)."""
+    """A headless Firefox with one empty page; it accepts loopback candidates (users must set that)."""
     home = Path(tempfile.mkdtemp(prefix="firefox-"))
-    preferences = "".join(f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in FIREFOX_PREFERENCES.items())
+    preferences = "".join(
+        f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in FIREFOX_PREFERENCES.items()
+    )
     (home / "user.js").write_text(preferences)
-    command = [shutil.which("firefox-esr") or "firefox", "--headless", "--no-remote", "--remote-debugging-port=0"]
+    command = [
+        shutil.which("firefox-esr") or "firefox",
+        "--headless",
+        "--no-remote",
+        "--remote-debugging-port=0",
+    ]
     try:
         async with (
-            _started([*command, "--profile", str(home)], r"WebDriver BiDi listening on (ws://\S+)", home) as url,
+            _started(
+                [*command, "--profile", str(home)], r"WebDriver BiDi listening on (ws://\S+)", home
+            ) as url,
             aiohttp.ClientSession() as http,
             http.ws_connect(f"{url}/session", max_msg_size=0) as socket,
         ):

@@ -37,6 +37,11 @@ def read_48k(path: Path) -> Samples:
     return _stored(path)[1]
 
 
+def wav(path: Path) -> bytes:
+    """The file as it is."""
+    return path.read_bytes()
+
+
 def read(path: Path) -> Samples:
     """The samples of a 48 kHz WAV at 24 kHz, -1..1."""
     return read_48k(path)[::2]
@@ -44,7 +49,9 @@ def read(path: Path) -> Samples:
 
 def _stored(path: Path) -> tuple[int, Samples]:
     with wave.open(str(path), "rb") as stored:
-        samples = np.frombuffer(stored.readframes(stored.getnframes()), dtype="<i2").astype(np.float64) / 32768
+        samples = (
+            np.frombuffer(stored.readframes(stored.getnframes()), dtype="<i2").astype(np.float64) / 32768
+        )
         return stored.getframerate(), samples
 
 
@@ -61,13 +68,21 @@ def first_sound(samples: Samples, level: float = 0.01) -> float:
 def likeness(said: Samples, heard: Samples) -> float:
     """The best correlation (-1..1) of the two loudness curves (20 ms steps) over all delays.
 
-    Loudness, not waveform: a browser's jitter buffer stretches time by a few per cent, which a listener does not hear but
-    which destroys the phase.
+    Loudness, not waveform: a browser's jitter buffer stretches time by a few per cent, which a listener does not
+    hear but which destroys the phase.
     """
-    curve, longer = (np.sqrt((part[: len(part) // 480 * 480].reshape(-1, 480) ** 2).mean(axis=1)) for part in (said, heard))
+    curve, longer = (
+        np.sqrt((part[: len(part) // 480 * 480].reshape(-1, 480) ** 2).mean(axis=1)) for part in (said, heard)
+    )
     best = -1.0
     for delay in range(max(1, len(longer) - len(curve) + 1)):
         window = longer[delay : delay + len(curve)]
         if len(window) == len(curve) and window.std() > 1e-4:
             best = max(best, float(np.corrcoef(curve, window)[0, 1]))
     return best
+
+
+def _loudness(samples: Samples) -> Samples:
+    steps = samples[: len(samples) // 480 * 480].reshape(-1, 480)
+    loudness: Samples = np.sqrt((steps**2).mean(axis=1))
+    return loudness

@@ -17,10 +17,12 @@ BROWSERS = [pytest.param(driver.chromium, id="chromium"), pytest.param(driver.fi
 
 
 @contextlib.asynccontextmanager
-async def calling(browser: Browser, stack: Stack, utterance: Path, *, model: str, region: str = "") -> AsyncIterator[Caller]:
+async def calling(
+    browser: Browser, stack: Stack, utterance: Path, *, model: str, region: str = ""
+) -> AsyncIterator[Caller]:
     async with browser() as page:
         caller = Caller(page, stack.url)
-        await caller.arrive(utterance)
+        await caller.arrive(speech.wav(utterance))
         await caller.choose("model", model)
         if region:
             await caller.choose("region", region)
@@ -38,7 +40,9 @@ async def heard_answer(caller: Caller, utterance: Path) -> float:
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-async def test_a_browser_speaks_and_hears_the_parrot_say_it_back(browser: Browser, stack: Stack, utterance: Path) -> None:
+async def test_a_browser_speaks_and_hears_the_parrot_say_it_back(
+    browser: Browser, stack: Stack, utterance: Path
+) -> None:
     async with calling(browser, stack, utterance, model="parrot") as caller:
         await caller.say()
         assert await heard_answer(caller, utterance) > 0.8
@@ -68,7 +72,9 @@ async def test_the_only_remote_candidate_is_the_vip_of_the_chosen_region(
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-async def test_an_interruption_silences_the_parrot_within_200_ms(browser: Browser, stack: Stack, utterance: Path) -> None:
+async def test_an_interruption_silences_the_parrot_within_200_ms(
+    browser: Browser, stack: Stack, utterance: Path
+) -> None:
     onset = speech.first_sound(speech.read(utterance)) * 1000
     async with calling(browser, stack, utterance, model="parrot") as caller:
         await caller.say()
@@ -80,7 +86,9 @@ async def test_an_interruption_silences_the_parrot_within_200_ms(browser: Browse
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-async def test_twenty_ice_restarts_in_a_row_keep_the_call(browser: Browser, stack: Stack, utterance: Path) -> None:
+async def test_twenty_ice_restarts_in_a_row_keep_the_call(
+    browser: Browser, stack: Stack, utterance: Path
+) -> None:
     async with calling(browser, stack, utterance, model="echo") as caller:
         for _ in range(20):
             await caller.restart_ice()
