@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ import aiohttp
 import aioice.ice
 import av
 import numpy
+import psutil
 import pytest
 from aiortc import (
     MediaStreamTrack,
@@ -150,9 +151,8 @@ class Stack:
 
     def worker_pids(self, region: str) -> list[int]:
         """The workers, in no particular order."""
-        parent = self.processes[region].pid
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-        return [int(pid) for pid in children.split()]
+        children = psutil.Process(self.processes[region].pid).children()
+        return [child.pid for child in children if child.name().startswith("worker-")]
 
     def stop(self, region: str) -> int:
         """End it at once; its exit code."""
@@ -382,3 +382,30 @@ async def other_client(stack: Stack) -> AsyncIterator[Client]:
     """Another one."""
     async with open_client(stack.signaling) as opened:
         yield opened
+
+
+StackWriter = Callable[..., Stack]
+ClientOpener = Callable[[str], contextlib.AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+def new_stack(tmp_path: Path) -> Iterator[StackWriter]:
+    """Writes a stack whose transceivers the test starts by itself."""
+    written: list[Stack] = []
+
+    def write(**changes: object) -> Stack:
+        written.append(write_stack(tmp_path, **changes))
+        written[-1].forwarder.start()
+        return written[-1]
+
+    yield write
+    for each in written:
+        for region in list(each.processes):
+            each.stop(region)
+        each.forwarder.close()
+
+
+@pytest.fixture
+def client_of() -> ClientOpener:
+    """Opens clients of any stack."""
+    return open_client

@@ -126,6 +126,11 @@ class Call:
         return self._opening.model or self._agent.name
 
     @property
+    def ending(self) -> bool:
+        """Whether the call has been told to end."""
+        return self._ended.done()
+
+    @property
     def agent(self) -> str:
         """The name of the agent that answers."""
         return self._agent.name
@@ -154,7 +159,7 @@ class Call:
         return sdp
 
     async def run(self) -> None:
-        """Carry the call to its end. Cancelling it ends the call as `end` does, without the peer's goodbye."""
+        """Carry the call to its end. Cancelling it ends the call as `end` does, without saying goodbye."""
         limits = self._parts.limits
         timers = [
             self._loop.call_later(max(0.0, limits.call_seconds - WARNING_SECONDS), self._warn),

@@ -46,8 +46,9 @@ class Calls:
         return not self.draining and len(self._calls) < self._parts.limits.calls_per_worker
 
     def find(self, call_id: str) -> Call | None:
-        """The live call with this id."""
-        return self._calls.get(call_id)
+        """The call with this id; None when it is ending already."""
+        call = self._calls.get(call_id)
+        return None if call is None or call.ending else call
 
     async def open(self, offer: OfferRequest, *, key_name: str) -> Answered:
         """Take a call and answer it. Raises ApiError 400 for a bad offer, 503 where no VIP is known yet."""

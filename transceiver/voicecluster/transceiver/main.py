@@ -1,14 +1,11 @@
 """`voicecluster-transceiver`: the program that carries calls."""
 
-import asyncio
-import os
 import sys
 from pathlib import Path
 
 import click
-import uvloop
 
-from voicecluster.common.config.model import load
+from voicecluster.common.config.model import ConfigError, load
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.logs import setup_logs
 from voicecluster.common.program import exit_on_config_error
@@ -34,59 +31,32 @@ Example:
 """
 
 
-@click.group(invoke_without_command=True, help=_HELP)
+@click.command(help=_HELP)
 @click.option("--config", "config_file", metavar="FILE", required=True, type=click.Path(path_type=Path))
-@click.pass_context
-def main(context: click.Context, config_file: Path) -> None:
-    """Entry point; without a subcommand it is the parent."""
+def main(config_file: Path) -> None:
+    """Entry point: the parent of all."""
     with exit_on_config_error():
         config = load(config_file, TransceiverConfig)
-        context.obj = config
-        if context.invoked_subcommand is not None:
-            return
-        setup_logs(config.log_level, fields={"transceiver": config.name, "region": config.region})
-        sys.exit(asyncio.run(_parent(config_file, config)))
+        _setup_logs(config)
+        # Imported here, as it takes a second: help and a bad file are answered without it.
+        from voicecluster.transceiver.admin import run_admin
+        from voicecluster.transceiver.parent import Parent
+        from voicecluster.transceiver.worker import run_worker
 
-
-@main.command("worker", hidden=True)
-@click.option("--index", type=click.IntRange(0, 255), required=True)
-@click.option("--parent", "parent_pid", type=int, required=True)
-@click.pass_obj
-def worker(config: TransceiverConfig, index: int, parent_pid: int) -> None:
-    """Be one worker; started by the parent only."""
-    from voicecluster.transceiver.worker import die_with_parent
-
-    die_with_parent(parent_pid)
-    with exit_on_config_error():
-        setup_logs(
-            config.log_level, fields={"transceiver": config.name, "region": config.region, "worker": index}
+        parent = Parent(
+            config,
+            worker=lambda index, report: run_worker(config, index, report=report),
+            admin=lambda told: run_admin(config, told=told),
         )
-        uvloop.run(_worker(config, index))
+        code = parent.run()
+    sys.exit(code)
 
 
-async def _parent(config_file: Path, config: TransceiverConfig) -> int:
-    from voicecluster.transceiver.parent import BAD_CONFIG, Parent, WorkerRefused
-    from voicecluster.transceiver.worker import Stop
-
-    stop = Stop()
-    stop.listen(asyncio.get_running_loop())
-    code = 0
+def _setup_logs(config: TransceiverConfig) -> None:
     try:
-        await Parent(config_file, config, stop=stop).run()
-    except* WorkerRefused:
-        code = BAD_CONFIG
-    return code
-
-
-async def _worker(config: TransceiverConfig, index: int) -> None:
-    from voicecluster.transceiver.worker import Stop, serve
-
-    def notify(state: str) -> None:
-        os.write(sys.stdout.fileno(), f"{state}\n".encode())
-
-    stop = Stop()
-    stop.listen(asyncio.get_running_loop())
-    await serve(config, index, stop=stop, notify=notify)
+        setup_logs(config.log_level, fields={"transceiver": config.name, "region": config.region})
+    except ValueError as error:
+        raise ConfigError(f"{config.name}: logLevel: {error}") from None
 
 
 if __name__ == "__main__":

@@ -62,6 +62,18 @@ class Metrics:
     def _quality(self, name: str, text: str) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, buckets=_QUALITY_BUCKETS, registry=self.registry)
 
+    def watch_socket(self, *, ufrags: Callable[[], float], paths: Callable[[], float]) -> None:
+        """Show what is registered on the media socket now."""
+        Gauge(f"{PREFIX}_media_ufrags", "Ufrags answered for", registry=self.registry).set_function(ufrags)
+        Gauge(f"{PREFIX}_media_paths", "Paths of all calls", registry=self.registry).set_function(paths)
+
+    def watch_loop(self, *, tasks: Callable[[], float], missed_ticks: Callable[[], float]) -> None:
+        """Show how the event loop fares."""
+        Gauge(f"{PREFIX}_tasks", "Tasks of the event loop", registry=self.registry).set_function(tasks)
+        Gauge(
+            f"{PREFIX}_media_ticks_missed", "Media slots dropped in stalls", registry=self.registry
+        ).set_function(missed_ticks)
+
     def count_drops(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Show datagrams that the media socket dropped, by reason, as `read` counts them."""
         self.registry.register(_Drops(read))

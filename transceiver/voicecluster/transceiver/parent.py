@@ -1,203 +1,253 @@
-"""The parent of a transceiver's workers: starts them, restarts the dead, ends them, answers the admin port."""
+"""The parent of a transceiver: forks its workers and the admin process, restarts the dead, ends them.
 
-import asyncio
+It has imported everything a worker needs before it forks, so that a new worker takes calls within
+milliseconds, and it runs neither threads nor an event loop, so that forking is safe. Its children end when it
+does, however it ends.
+"""
+
+import gc
+import json
 import logging
 import os
+import selectors
 import signal
+import socket
 import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from voicecluster.common.admin import AdminServer
 from voicecluster.common.config.model import join_address
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.ports import bind_udp, listen_tcp
-from voicecluster.transceiver.directory import Worker
 from voicecluster.transceiver.files import Files
-from voicecluster.transceiver.forward import Forwarder, Unreachable
-from voicecluster.transceiver.http.app import METRICS_PATH
-from voicecluster.transceiver.http.auth import ANONYMOUS
-from voicecluster.transceiver.metrics import PREFIX, merged
-from voicecluster.transceiver.worker import Stop, tls_context
+from voicecluster.transceiver.worker import die_with_parent, tls_context
 
 log = logging.getLogger(__name__)
 
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 5.0
 PROVEN_SECONDS = 10.0
-"""A worker that was up for so long is restarted at once again."""
-KILL_SECONDS = 3.0
+"""A child that was up for so long is restarted at once again."""
 DRAIN_MARGIN_SECONDS = 5.0
-SCRAPE_SECONDS = 2.0
+KILL_SECONDS = 2.5
 BAD_CONFIG = 2
 
+Write = Callable[[str], None]
+Program = Callable[[int], None]
+"""What a child does, given a file descriptor:
 
-class WorkerRefused(Exception):
-    """A worker ended because of its configuration, which it has told on standard error."""
+workers write their state to it, the admin process reads all states.
+"""
 
 
 @dataclass(slots=True)
-class _Slot:
-    """One worker's place: who fills it now, and how often that changed."""
+class _Child:
+    """One child's place: who fills it now, and how it fared."""
 
-    index: int
-    process: asyncio.subprocess.Process | None = None
-    ready: bool = False
-    draining: bool = False
+    name: str
+    index: int | None
+    """The worker's number; None for the admin process."""
+    pid: int | None = None
+    state: str = "starting"
     restarts: int = 0
     proven: bool = False
+    started: float = 0.0
+    delay: float = 0.0
+    start_at: float | None = 0.0
+    """When to start it; None while it runs or must not run again."""
 
 
 class Parent:
-    """Runs one transceiver. `run` returns when all workers have ended."""
+    """Runs one transceiver. `run` returns the exit code when all children have ended."""
 
-    def __init__(self, config_file: Path, config: TransceiverConfig, *, stop: Stop) -> None:
-        self._config_file = config_file
+    def __init__(
+        self, config: TransceiverConfig, *, worker: Callable[[int, int], None], admin: Program
+    ) -> None:
+        """`worker(index, fd)` and `admin(fd)` are what children do; they end by return or SystemExit."""
         self._config = config
-        self._stop = stop
-        self._slots = [_Slot(index) for index in range(config.workers)]
-        self._forwarder: Forwarder
+        self._worker = worker
+        self._admin_program = admin
+        self._workers = [_Child(f"worker-{index}", index) for index in range(config.workers)]
+        self._admin = _Child("admin", None)
+        self._selector = selectors.DefaultSelector()
+        self._signals, self._woken = socket.socketpair()
+        self._states, self._report = os.pipe()
+        self._unread = b""
+        self._told: int | None = None
+        self._stopping: signal.Signals | None = None
+        self._next_stop_at: float | None = None
+        self._code = 0
 
-    async def run(self) -> None:
-        """Start all and keep them until `stop`. Raises ConfigError before anything is started."""
-        files = Files(self._config)
+    def run(self) -> int:
+        """Start all and keep them until a signal ends them. Raises ConfigError before anything is started."""
+        Files(self._config)
         tls_context(self._config.signaling.tls)
         self._check_ports()
-        async with Forwarder(lambda: files.keyring.internal) as forwarder:
-            self._forwarder = forwarder
-            admin = AdminServer(self._config.admin, live=self._live, ready=self._ready, metrics=self._metrics)
-            await admin.start()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    watching = group.create_task(files.watch(), name="watch files")
-                    ending = group.create_task(self._end(), name="end workers")
-                    keepers = [
-                        group.create_task(self._keep(slot), name=f"worker {slot.index}")
-                        for slot in self._slots
-                    ]
-                    await asyncio.wait(keepers)
-                    watching.cancel()
-                    ending.cancel()
-            finally:
-                await admin.close()
+        self._listen()
+        gc.collect()
+        gc.freeze()
+        while self._stopping is None or any(child.pid is not None for child in self._workers):
+            now = time.monotonic()
+            for child in self._children:
+                if child.start_at is not None and child.start_at <= now:
+                    self._start(child, now)
+            if self._next_stop_at is not None and self._next_stop_at <= now:
+                self._stop(signal.SIGKILL if self._stopping is signal.SIGINT else signal.SIGINT)
+            for key, _ in self._selector.select(self._patience()):
+                key.data()
+        if self._admin.pid is not None:
+            os.kill(self._admin.pid, signal.SIGKILL)
+        return self._code
+
+    @property
+    def _children(self) -> list[_Child]:
+        return [*self._workers, self._admin]
 
     def _check_ports(self) -> None:
         config = self._config
         listen_tcp(config.signaling.bind, reuse_port=True, backlog=0).close()
+        listen_tcp(config.admin, backlog=0).close()
         for index in range(config.workers):
             listen_tcp(join_address(config.internal_address, config.internal_port + index), backlog=0).close()
             bind_udp(join_address(config.media_address, config.media_port + index)).close()
 
-    async def _keep(self, slot: _Slot) -> None:
-        """Keep one worker running: restart at once, then with growing delays until one proves itself."""
-        loop = asyncio.get_running_loop()
-        delay = 0.0
-        while not self._stop.drain.is_set():
-            started = loop.time()
-            code = await self._live_once(slot)
-            if self._stop.drain.is_set():
-                return
-            if code == BAD_CONFIG and not slot.proven:
-                raise WorkerRefused
-            slot.restarts += 1
-            delay = 0.0 if loop.time() - started >= PROVEN_SECONDS else delay
-            log.error("worker died", extra={"worker": slot.index, "code": code, "restart_seconds": delay})
-            if delay:
-                await _within(delay, self._stop.drain)
-            delay = min(LONGEST_DELAY_SECONDS, max(FIRST_DELAY_SECONDS, 2 * delay))
+    def _listen(self) -> None:
+        for end in (self._signals, self._woken):
+            end.setblocking(False)
+        os.set_blocking(self._states, False)
+        signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)  # the wake-up descriptor tells which
+        self._selector.register(self._signals, selectors.EVENT_READ, self._signalled)
+        self._selector.register(self._states, selectors.EVENT_READ, self._reported)
 
-    async def _live_once(self, slot: _Slot) -> int:
-        """Start the worker and follow it to its end. Returns its exit code."""
-        command = (sys.executable, "-m", "voicecluster.transceiver.main", "--config", str(self._config_file))
-        options = ("worker", "--index", str(slot.index), "--parent", str(os.getpid()))
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            *options,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        slot.process = process
+    def _patience(self) -> float | None:
+        """Seconds until the next thing is due."""
+        due = [child.start_at for child in self._children if child.start_at is not None]
+        due += [self._next_stop_at] if self._next_stop_at is not None else []
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _start(self, child: _Child, now: float) -> None:
+        child.start_at, child.started, child.state = None, now, "starting"
+        reading: int | None = None
+        if child.index is None:
+            if self._told is not None:
+                os.close(self._told)
+            reading, self._told = os.pipe()
+            os.set_blocking(self._told, False)
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._be(child, parent, reading)
+        child.pid = pid
+        if reading is not None:
+            os.close(reading)
+        self._tell()
+
+    def _be(self, child: _Child, parent: int, reading: int | None) -> None:
+        """Live and end as `child`, in the forked process. Never returns."""
+        code: object = 1
         try:
-            if self._stop.drain.is_set():
-                process.terminate()
-            assert process.stdout is not None  # it is a pipe
-            async for line in process.stdout:
-                slot.ready = line.strip() == b"ready"
-                slot.draining = line.strip() == b"draining"
-                slot.proven = slot.proven or slot.ready
-            return await process.wait()
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            os.setsid()  # a terminal's Ctrl-C is for the parent to pass on
+            die_with_parent(parent, name=child.name)
+            self._selector.close()
+            self._signals.close()
+            self._woken.close()
+            os.close(self._states)
+            if reading is not None:
+                self._admin_program(reading)
+            elif child.index is not None:
+                self._worker(child.index, self._report)
+            code = 0
+        except SystemExit as ending:
+            code = ending.code
+        except BaseException:  # the root of a process: say why, and end with code 1
+            traceback.print_exc()
         finally:
-            slot.process, slot.ready, slot.draining = None, False, False
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            sys.stderr.flush()
+            os._exit(code if isinstance(code, int) else 1)
 
-    async def _end(self) -> None:
-        """End the workers in order: when their calls have ended, at once, by force."""
-        await self._stop.drain.wait()
-        log.info("ending", extra={"drain_seconds": self._config.limits.drain_seconds})
-        self._signal(signal.SIGTERM)
-        await _within(self._config.limits.drain_seconds + DRAIN_MARGIN_SECONDS, self._stop.now)
-        self._signal(signal.SIGINT)
-        await asyncio.sleep(KILL_SECONDS)
-        self._signal(signal.SIGKILL)
+    def _signalled(self) -> None:
+        for number in self._signals.recv(256):
+            if number == signal.SIGCHLD:
+                self._reap()
+            elif number == signal.SIGINT or self._stopping is not None:
+                self._stop(signal.SIGINT)
+            else:
+                self._stop(signal.SIGTERM)
 
-    def _signal(self, number: signal.Signals) -> None:
-        for slot in self._slots:
-            if slot.process is not None and slot.process.returncode is None:
-                slot.process.send_signal(number)
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for child in self._children:
+                if child.pid == pid:
+                    self._ended(child, os.waitstatus_to_exitcode(status), time.monotonic())
 
-    def _live(self) -> dict[str, str | None]:
-        return {"parent": None}
+    def _ended(self, child: _Child, code: int, now: float) -> None:
+        """Restart at once, then with growing delays until it proves itself."""
+        child.pid, child.state = None, "ended"
+        if self._stopping is None:
+            if code == BAD_CONFIG and not child.proven:
+                self._code = BAD_CONFIG  # the child has told why
+                self._stop(signal.SIGINT)
+            else:
+                child.restarts += 1
+                child.delay = 0.0 if now - child.started >= PROVEN_SECONDS else child.delay
+                child.start_at = now + child.delay
+                child.delay = min(LONGEST_DELAY_SECONDS, max(FIRST_DELAY_SECONDS, 2 * child.delay))
+                log.error(
+                    "process died", extra={"child": child.name, "code": code, "restarts": child.restarts}
+                )
+        self._tell()
 
-    def _ready(self) -> dict[str, str | None]:
-        checks: dict[str, str | None] = {"draining": "draining" if self._stop.drain.is_set() else None}
-        for slot in self._slots:
-            checks[f"worker {slot.index}"] = (
-                None if slot.ready else "draining" if slot.draining else "not running yet"
-            )
-        return checks
+    def _reported(self) -> None:
+        *lines, self._unread = (self._unread + os.read(self._states, 65_536)).split(b"\n")
+        for line in lines:
+            index, _, state = line.decode().partition(" ")
+            child = self._workers[int(index)]
+            child.state = state
+            child.proven = child.proven or state == "ready"
+        self._tell()
 
-    async def _metrics(self) -> bytes:
-        """All workers' metrics and the parent's own; a worker that gives no answer in time is left out."""
-        pages = await asyncio.gather(*(self._page(slot) for slot in self._slots))
-        own = [f"# HELP {PREFIX}_worker_restarts_total Workers that died and were started again"]
-        own += [f"# TYPE {PREFIX}_worker_restarts_total counter"]
-        own += [
-            f'{PREFIX}_worker_restarts_total{{worker="{slot.index}"}} {slot.restarts}' for slot in self._slots
-        ]
-        own += [
-            f"# HELP {PREFIX}_worker_ready Whether the worker takes calls",
-            f"# TYPE {PREFIX}_worker_ready gauge",
-        ]
-        own += [f'{PREFIX}_worker_ready{{worker="{slot.index}"}} {int(slot.ready)}' for slot in self._slots]
-        shown = merged(
-            {slot.index: page for slot, page in zip(self._slots, pages, strict=True) if page is not None}
-        )
-        return (shown + "\n".join(own) + "\n").encode()
+    def _tell(self) -> None:
+        """Give the admin process the whole picture. What does not fit into its pipe is told the next time."""
+        workers = [{"state": child.state, "restarts": child.restarts} for child in self._workers]
+        line = json.dumps({"workers": workers, "draining": self._stopping is not None}) + "\n"
+        if self._told is not None:
+            try:
+                os.write(self._told, line.encode())
+            except OSError:
+                log.debug("the admin process does not listen")
 
-    async def _page(self, slot: _Slot) -> str | None:
-        config = self._config
-        worker = Worker(
-            config.region,
-            config.ordinal,
-            slot.index,
-            config.internal_address,
-            config.internal_port + slot.index,
-        )
-        try:
-            async with asyncio.timeout(SCRAPE_SECONDS):
-                reply = await self._forwarder.ask(worker, "GET", METRICS_PATH, key_name=ANONYMOUS)
-        except (Unreachable, TimeoutError):
-            return None
-        return reply.body.decode() if reply.status == 200 else None
+    def _stop(self, number: signal.Signals) -> None:
+        """End the workers: TERM when their calls have ended, INT at once, KILL by force."""
+        first = self._stopping is None
+        self._stopping = number
+        if first:
+            log.info("ending", extra={"drain_seconds": self._config.limits.drain_seconds})
+        for child in self._children:
+            child.start_at = None
+        for child in self._workers:
+            if child.pid is not None:
+                os.kill(child.pid, number)
+        seconds = KILL_SECONDS
+        if number is signal.SIGTERM:
+            seconds = self._config.limits.drain_seconds + DRAIN_MARGIN_SECONDS
+        self._next_stop_at = time.monotonic() + seconds
+        self._tell()
 
 
-async def _within(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for `event`, at most `seconds`. Returns whether it came."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False
+def states_of(line: str) -> tuple[bool, list[Mapping[str, object]]]:
+    """Read one line that the parent tells: whether it is draining, and each worker's state and restarts."""
+    told = json.loads(line)
+    return bool(told["draining"]), list(told["workers"])

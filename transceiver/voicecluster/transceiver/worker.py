@@ -15,11 +15,14 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import uvloop
 from aiohttp import web
 
 from voicecluster.common.config.model import ConfigError, join_address, split_address
 from voicecluster.common.config.transceiver import Tls, TransceiverConfig
+from voicecluster.common.logs import setup_logs
 from voicecluster.common.ports import listen_tcp, taken
+from voicecluster.common.program import exit_on_config_error
 from voicecluster.transceiver.call import WorkerParts
 from voicecluster.transceiver.calls import Calls
 from voicecluster.transceiver.clock import MediaClock
@@ -41,14 +44,20 @@ GC_THRESHOLDS = (20_000, 50, 100_000)
 GOODBYE_SECONDS = 1.5
 HTTP_SHUTDOWN_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 
 Notify = Callable[[str], None]
 """Takes `ready` and `draining`; the parent reads them."""
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends; exit now if `parent` has ended already."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(parent: int, *, name: str) -> None:
+    """Have the kernel kill this process when its parent ends; exit now if `parent` has ended already.
+
+    `name` is what process lists show (15 characters of it).
+    """
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(_PR_SET_NAME, name.encode())
     if os.getppid() != parent:
         raise SystemExit(1)
 
@@ -94,6 +103,27 @@ class Stop:
         self.now.set()
 
 
+def run_worker(config: TransceiverConfig, index: int, *, report: int) -> None:
+    """Be worker `index` in a process of its own; its parent reads `INDEX STATE` lines from `report`.
+
+    Ends by SystemExit 2 when a file or a port cannot be used.
+    """
+
+    async def run() -> None:
+        stop = Stop()
+        stop.listen(asyncio.get_running_loop())
+        await serve(config, index, stop=stop, notify=notify)
+
+    def notify(state: str) -> None:
+        os.write(report, f"{index} {state}\n".encode())
+
+    setup_logs(
+        config.log_level, fields={"transceiver": config.name, "region": config.region, "worker": index}
+    )
+    with exit_on_config_error():
+        uvloop.run(run())
+
+
 async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: Notify) -> None:
     """Be worker `index` until `stop`. Raises ConfigError when a file or a port cannot be used."""
     loop = asyncio.get_running_loop()
@@ -114,6 +144,11 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
         use(files.keyring)
         files.on_keys = use
         metrics.count_drops(lambda: socket.counters.drops)
+        metrics.watch_socket(ufrags=lambda: socket.ufrag_count, paths=lambda: socket.path_count)
+        clock = MediaClock(loop)
+        metrics.watch_loop(
+            tasks=lambda: len(asyncio.all_tasks(loop)), missed_ticks=lambda: clock.missed_ticks
+        )
         forwarder = await stack.enter_async_context(Forwarder(lambda: files.keyring.internal))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         watching = tasks.create_task(files.watch(), name="watch files")
@@ -125,7 +160,7 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
             worker=index,
             socket=socket,
             identity=DtlsIdentity(),
-            clock=MediaClock(loop),
+            clock=clock,
             metrics=metrics,
             limits=config.limits,
             media=config.media,
