@@ -37,7 +37,10 @@ class Pacer:
         self.dropped += max(0, len(frames) - room)
 
     def pass_on(self, frame: bytes) -> None:
-        """Queue a live frame; at most 200 ms wait."""
+        """Queue a live frame; at most 200 ms wait, and silence never makes others wait."""
+        if frame is SILENCE and self._live:
+            self.dropped += 1
+            return
         self._live.append(frame)
         if len(self._live) > _LIVE_FRAMES:
             self._live.popleft()

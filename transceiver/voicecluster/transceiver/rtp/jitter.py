@@ -93,10 +93,12 @@ class JitterBuffer:
         "_pushed",
         "_reorder",
         "_target",
+        "concealed_ticks",
         "duplicates",
         "late",
         "lost",
         "overflowed",
+        "paused_ticks",
         "reordered",
         "resyncs",
     )
@@ -107,6 +109,7 @@ class JitterBuffer:
         self._max_packets = max_packets
         self._max_bytes = max_bytes
         self.duplicates = self.late = self.lost = self.overflowed = self.reordered = self.resyncs = 0
+        self.concealed_ticks = self.paused_ticks = 0
         self._reorder = _REORDER_FLOOR
         self._jitter = 0.0
         self.reset()
@@ -288,7 +291,9 @@ class JitterBuffer:
             return
         if packet.timestamp != self._next_timestamp:
             self._bridge(packet, out, lost=False)
-        self._filled = 0
+        elif self._filled:
+            self.concealed_ticks += self._filled  # it was only late
+            self._filled = 0
         self._next_timestamp = packet.timestamp + packet.ticks
         self._dtx = len(packet.payload) <= _DTX_BYTES
         out.append(packet)
@@ -297,8 +302,16 @@ class JitterBuffer:
         """Make up for the time before `packet` that was not made up yet."""
         gap = packet.timestamp - self._next_timestamp - self._filled
         gap -= gap % FRAME_TICKS
-        if 0 < gap <= _MAX_GAP_TICKS:
-            out.append(Conceal(gap, packet if packet.ticks else None) if lost else Comfort(gap))
+        if not 0 < gap <= _MAX_GAP_TICKS:
+            gap = 0
+        elif lost:
+            out.append(Conceal(gap, packet if packet.ticks else None))
+        else:
+            out.append(Comfort(gap))
+        if lost:
+            self.concealed_ticks += self._filled + gap
+        else:
+            self.paused_ticks += self._filled + gap
         self._filled = 0
         self._next_timestamp = packet.timestamp
 

@@ -12,8 +12,15 @@ import pylibsrtp
 from voicecluster.common.config.transceiver import MediaConfig
 from voicecluster.transceiver.rtp import packet as rtp
 from voicecluster.transceiver.rtp import rtcp
-from voicecluster.transceiver.rtp.audio import FRAME_BYTES, FRAME_SECONDS, FRAME_TICKS, RTP_RATE, SILENCE
-from voicecluster.transceiver.rtp.jitter import Comfort, Conceal, JitterBuffer, Packet
+from voicecluster.transceiver.rtp.audio import (
+    FRAME_BYTES,
+    FRAME_SECONDS,
+    FRAME_TICKS,
+    RTP_RATE,
+    SILENCE,
+    TICKS_PER_SAMPLE,
+)
+from voicecluster.transceiver.rtp.jitter import Conceal, JitterBuffer, Packet
 from voicecluster.transceiver.rtp.opus import Decoder, Encoder, OpusError, has_fec, packet_ticks
 from voicecluster.transceiver.rtp.reports import Reception, RoundTrip
 from voicecluster.transceiver.rtp.stats import RtpStats
@@ -25,6 +32,8 @@ _STRAGGLER_SECONDS: Final = 2.0
 """After a change of source, packets of the former one are dropped for so long instead of changing back."""
 _FADED_FRAMES: Final = 10
 """The decoder's concealment is silent after so many frames: from then on silence costs nothing."""
+_CONCEAL_STEP: Final = 120
+"""libopus conceals in steps of 2.5 ms."""
 _IDLE_SECONDS: Final = 0.06
 """A longer pause between frames played is a pause in the RTP clock too; a late tick is not."""
 _MIN_LOSS_PERCENT: Final = 5
@@ -77,7 +86,7 @@ class RtpSession:
         self._talking = False
         self._sent = self._sent_bytes = self._sent_octets = self._unsent = 0
         self._received = self._received_bytes = self._not_audio = self._undecodable = 0
-        self._concealed = self._fec = self._comfort = self._changes = 0
+        self._fec_ticks = self._changes = 0
         self._rejected: Counter[str] = Counter()
         self._report_at = now
 
@@ -180,8 +189,7 @@ class RtpSession:
             elif isinstance(item, Conceal):
                 sound = self._restore(item)
             else:
-                self._comfort += _frames(item)
-                sound = self._make_up(item.ticks)
+                sound = _pause(item.ticks)
             if not self._pcm and len(sound) == FRAME_BYTES:
                 frames.append(sound)
             else:
@@ -196,20 +204,16 @@ class RtpSession:
 
     def _restore(self, gap: Conceal) -> bytes:
         following = gap.following
-        if following is None and self._faded >= _FADED_FRAMES:
-            self._comfort += _frames(gap)  # the sender has fallen silent: that is no loss
-            return self._make_up(gap.ticks)
         if following is None or not has_fec(following.payload) or gap.ticks < following.ticks:
-            self._concealed += _frames(gap)
             return self._make_up(gap.ticks)
-        self._concealed += _frames(gap) - 1
-        self._fec += 1
         before = self._make_up(gap.ticks - following.ticks)
         self._faded = 0
         try:
-            return before + self._decoder.decode_fec(following.payload, following.ticks)
+            sound = self._decoder.decode_fec(following.payload, following.ticks)
         except OpusError:
             return before + self._make_up(following.ticks)
+        self._fec_ticks += following.ticks
+        return before + sound
 
     def _make_up(self, ticks: int) -> bytes:
         """`ticks` of concealment, faded out after a while."""
@@ -218,14 +222,11 @@ class RtpSession:
             step = min(ticks, FRAME_TICKS)
             ticks -= step
             self._faded += 1
-            if self._faded > _FADED_FRAMES or step % 120:
-                sound.append(SILENCE[: step & ~1])
+            if self._faded > _FADED_FRAMES or step % _CONCEAL_STEP:
+                sound.append(_pause(step))
             else:
-                try:
-                    sound.append(self._decoder.conceal(step))
-                except OpusError:
-                    sound.append(SILENCE[: step & ~1])
-        return b"".join(sound)
+                sound.append(self._decoder.conceal(step))
+        return b"".join(sound) if len(sound) != 1 else sound[0]
 
     def play(self, frame: bytes, now: float) -> None:
         """Encode, protect and send one 20 ms frame. After a pause the RTP clock has gone on with `now`."""
@@ -308,9 +309,9 @@ class RtpSession:
             resyncs=jitter.resyncs + self._changes,
             jitter_ms=jitter.jitter_ms,
             buffer_ms=jitter.target_ms,
-            concealed=self._concealed,
-            fec=self._fec,
-            comfort=self._comfort,
+            concealed=(jitter.concealed_ticks - self._fec_ticks) // FRAME_TICKS,
+            fec=self._fec_ticks // FRAME_TICKS,
+            comfort=jitter.paused_ticks // FRAME_TICKS,
             undecodable=self._undecodable,
             not_audio=self._not_audio,
             rejected=dict(self._rejected),
@@ -324,8 +325,8 @@ class RtpSession:
         )
 
 
-def _frames(item: Conceal | Comfort) -> int:
-    return max(1, item.ticks // FRAME_TICKS)
+def _pause(ticks: int) -> bytes:
+    return SILENCE if ticks == FRAME_TICKS else bytes(2 * (ticks // TICKS_PER_SAMPLE))
 
 
 def _reason(error: pylibsrtp.Error) -> str:
