@@ -26,13 +26,14 @@ def test_every_make_target_named_is_one(page: Path) -> None:
 
 def test_every_relay_limit_is_documented_with_its_default() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    rows = {cells[1]: cells[3] for row in text.splitlines() if len(cells := [c.strip() for c in row.split("|")]) == 5}
+    table = [[cell.strip() for cell in row.split("|")] for row in text.splitlines()]
+    rows = {cells[1]: cells[3] for cells in table if len(cells) == 5}
     documented = {}
     for names, defaults in rows.items():
         fields = re.findall(r"`(\w+)`", names)
         if len(fields) == len(values := defaults.split(", ")):
             documented |= dict(zip(fields, values, strict=True))
-    wanted = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in _limits().items()}
+    wanted = {name: str(int(value)) for name, value in _limits().items()}
     assert {name: documented.get(name) for name in wanted} == wanted
 
 
