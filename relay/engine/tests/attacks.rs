@@ -22,7 +22,7 @@ fn media_of_two_callers(
     let world = World::new(Limits::default());
     world.connect(VICTIM, first_vip, 1, 1);
     world.connect(VICTIM, second_vip, 2, 2);
-    let downlink = world.from_owner(owner(2), VICTIM, second_vip, &[0x80; 50]);
+    let downlink = world.from_inside(owner(2), VICTIM, second_vip, &[0x80; 50]);
     (
         world.media(VICTIM, first_vip),
         world.media(VICTIM, second_vip),
@@ -83,6 +83,24 @@ fn a_valid_hint_with_a_forged_address_never_displaces_a_fresh_incumbent() {
         guarded,
         BTreeMap::from([("the victim's owner".to_owned(), 100)])
     );
+}
+
+#[test]
+fn a_flood_with_a_forged_address_cannot_make_the_incumbent_look_silent() {
+    let mut world = World::new(Limits::default());
+    world.connect(VICTIM, VIP, 1, 1);
+    for step in 0..20_000 {
+        if step % 2_500 == 2_499 {
+            world.connect(VICTIM, VIP, 1, 1);
+        }
+        if world.check(VICTIM, VIP, &world.ufrag(2, 66)) == to(2) {
+            world.answer(2, VICTIM, VIP);
+        }
+        world.media(VICTIM, VIP);
+        world.later(1);
+    }
+    world.later(1_000);
+    assert_eq!(world.media(VICTIM, VIP), to_both(1, 2));
 }
 
 #[test]
@@ -243,7 +261,7 @@ fn a_check_replayed_from_another_address_makes_one_bounded_provisional_flow() {
     assert_eq!(world.counts(), (1, 1, 0));
     assert_eq!(world.media(ATTACKER, VIP), dropped(DropReason::Provisional));
     assert_eq!(
-        world.from_owner(owner(1), ATTACKER, VIP, &[0x80; 50]),
+        world.from_inside(owner(1), ATTACKER, VIP, &[0x80; 50]),
         Downlink::Drop(DropReason::Provisional)
     );
     assert_eq!(world.media(VICTIM, VIP), to(1));

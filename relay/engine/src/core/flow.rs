@@ -84,7 +84,10 @@ pub(super) struct Flow {
     /// Whose ufrag the last check carried. Two claims of one worker can only be told apart by it.
     asked: Side,
     packets: Bucket,
-    stun: Bucket,
+    /// Checks of the incumbent's ufrag.
+    own_stun: Bucket,
+    /// All other STUN.
+    other_stun: Bucket,
     /// The last packet from the client that was passed on.
     pub(super) heard: Tick,
     /// When it was last moved in its list.
@@ -106,7 +109,8 @@ impl Flow {
             challenger: None,
             asked: Side::Incumbent,
             packets: Bucket::full(limits.flow_packets, now),
-            stun: Bucket::full(limits.flow_stun, now),
+            own_stun: Bucket::full(limits.flow_stun, now),
+            other_stun: Bucket::full(limits.flow_stun, now),
             heard: now,
             linked: now,
         }
@@ -127,10 +131,37 @@ impl Flow {
         }
     }
 
-    /// Charges the flow for one STUN message.
+    /// Charges the flow for one STUN message that is no check of its own.
     pub(super) fn charge_stun(&mut self, limits: &Limits, now: Tick) -> Result<(), DropReason> {
-        match self.stun.take(limits.flow_stun, now) {
-            Taken::Granted => self.charge_media(limits, now),
+        let taken = self.other_stun.take(limits.flow_stun, now);
+        self.charged_stun(taken, limits, now)
+    }
+
+    /// Charges the flow for one check. The incumbent's have an allowance of their own: whoever forges the client's
+    /// address could otherwise use it up, so that the incumbent would seem to have gone silent, and take its place.
+    pub(super) fn charge_check(
+        &mut self,
+        ufrag: &[u8],
+        limits: &Limits,
+        now: Tick,
+    ) -> Result<(), DropReason> {
+        let own = self.incumbent.ufrag == *ufrag;
+        let bucket = if own {
+            &mut self.own_stun
+        } else {
+            &mut self.other_stun
+        };
+        let taken = bucket.take(limits.flow_stun, now);
+        self.charged_stun(taken, limits, now)
+    }
+
+    /// STUN counts as packets too, but is not refused for being too many of those, for the same reason.
+    fn charged_stun(&mut self, taken: Taken, limits: &Limits, now: Tick) -> Result<(), DropReason> {
+        match taken {
+            Taken::Granted => {
+                self.packets.take(limits.flow_packets, now);
+                Ok(())
+            }
             Taken::Refused => Err(DropReason::FlowStunRate),
         }
     }

@@ -233,7 +233,7 @@ impl Relay {
             return Ok(None);
         };
         let route = shard.update(found, |flow| {
-            flow.charge_stun(&view.limits, now)?;
+            flow.charge_check(ufrag, &view.limits, now)?;
             flow.local = from.local;
             Ok(Ufrag::try_from(ufrag)
                 .ok()
