@@ -9,6 +9,7 @@ import contextlib
 import json
 import secrets
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import wave
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +36,6 @@ from aiortc import (
     RTCPeerConnection,
     RTCSessionDescription,
 )
-
 from voicecluster.wire import (
     SPP_LEN,
     HintError,
@@ -52,7 +53,7 @@ WORKERS = {"eu-west": 2, "us-east": 1}
 KEY = "test-key"
 OTHER_KEY = "other-key"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
-READY_SECONDS = 20.0
+READY_SECONDS = 50.0
 
 Address = tuple[str, int]
 
@@ -117,6 +118,7 @@ class Stack:
     forwarder: Forwarder
     configs: dict[str, Path]
     hint: HintKey
+    media: dict[tuple[int, int], Address]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, region: str) -> None:
@@ -217,7 +219,7 @@ def write_stack(directory: Path, **changes: object) -> Stack:
     }
     for name, content in files.items():
         (directory / f"{name}.json").write_text(json.dumps(content))
-    stack = Stack(directory, f"http://{HOST}:{base + 12}", {}, forwarder, {}, hint)
+    stack = Stack(directory, f"http://{HOST}:{base + 12}", {}, forwarder, {}, hint, media)
     for region, ordinal in ORDINALS.items():
         config = {
             "name": f"{region}-0",
@@ -259,23 +261,29 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         running.forwarder.close()
 
 
-class Tone(MediaStreamTrack):
-    """A sine of 440 Hz, paced."""
+class Sound(MediaStreamTrack):
+    """`samples` (48 kHz) once, then silence; without any a sine of 440 Hz for ever. Paced."""
 
     kind = "audio"
 
-    def __init__(self) -> None:
+    def __init__(self, samples: numpy.ndarray | None = None) -> None:
         super().__init__()
         self._start: float | None = None
         self._frames = 0
+        self._samples = samples
 
     async def recv(self) -> av.AudioFrame:
         loop = asyncio.get_running_loop()
         if self._start is None:
             self._start = loop.time()
         await asyncio.sleep(max(0.0, self._start + self._frames * 0.02 - loop.time()))
-        at = (numpy.arange(960) + self._frames * 960) / 48_000
-        samples = (numpy.sin(2 * numpy.pi * 440 * at) * 12_000).astype(numpy.int16)
+        if self._samples is None:
+            at = (numpy.arange(960) + self._frames * 960) / 48_000
+            samples = (numpy.sin(2 * numpy.pi * 440 * at) * 12_000).astype(numpy.int16)
+        else:
+            samples = numpy.zeros(960, numpy.int16)
+            said = self._samples[self._frames * 960 : (self._frames + 1) * 960]
+            samples[: len(said)] = said
         frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), layout="mono")
         frame.sample_rate, frame.pts = 48_000, self._frames * 960
         self._frames += 1
@@ -345,7 +353,7 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def open_client(signaling: str) -> AsyncIterator[Client]:
+async def open_client(signaling: str, sound: numpy.ndarray | None = None) -> AsyncIterator[Client]:
     """A client that is closed afterwards, whatever became of its call."""
     aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: [HOST]
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
@@ -353,7 +361,7 @@ async def open_client(signaling: str) -> AsyncIterator[Client]:
     async with aiohttp.ClientSession() as http:
         client = Client(http, signaling, peer, peer.createDataChannel("oai-events"))
         client.channel.on("message", lambda text: client.events.put_nowait(json.loads(text)))
-        peer.addTrack(Tone())
+        peer.addTrack(Sound(sound))
 
         async def listen(track: MediaStreamTrack) -> None:
             while True:
@@ -385,7 +393,7 @@ async def other_client(stack: Stack) -> AsyncIterator[Client]:
 
 
 StackWriter = Callable[..., Stack]
-ClientOpener = Callable[[str], contextlib.AbstractAsyncContextManager[Client]]
+ClientOpener = Callable[..., contextlib.AbstractAsyncContextManager[Client]]
 
 
 @pytest.fixture
@@ -409,3 +417,20 @@ def new_stack(tmp_path: Path) -> Iterator[StackWriter]:
 def client_of() -> ClientOpener:
     """Opens clients of any stack."""
     return open_client
+
+
+@pytest.fixture(scope="session")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> numpy.ndarray:
+    """A sentence, 48 kHz, spoken by espeak-ng."""
+    program = shutil.which("espeak-ng")
+    if program is None:
+        pytest.skip("espeak-ng is missing (Debian: apt-get install espeak-ng)")
+    file = tmp_path_factory.mktemp("speech") / "sentence.wav"
+    subprocess.run(
+        [program, "-w", str(file), "The quick brown fox jumps over the lazy dog"], check=True, timeout=20
+    )
+    with wave.open(str(file)) as opened:
+        rate = opened.getframerate()
+        raw = numpy.frombuffer(opened.readframes(opened.getnframes()), numpy.int16)
+    at = numpy.arange(int(len(raw) * 48_000 / rate)) * rate / 48_000
+    return numpy.interp(at, numpy.arange(len(raw)), raw).astype(numpy.int16)

@@ -1,9 +1,12 @@
 """Whole calls: offer, ICE, DTLS, audio and events through processes, as a stock client sees them."""
 
+import socket
 from typing import TYPE_CHECKING
 
+import numpy
+
 if TYPE_CHECKING:
-    from conftest import Client, Stack
+    from conftest import Client, ClientOpener, Stack
 
 
 async def test_the_echo_agent_is_heard(client: "Client") -> None:
@@ -25,6 +28,42 @@ async def test_the_data_channel_brings_the_session_and_its_updates(client: "Clie
     await client.event("session.updated")
     client.channel.send('{"type": "nonsense"}')
     await client.event("error")
+
+
+async def test_the_parrot_says_back_what_it_heard(
+    stack: "Stack", client_of: "ClientOpener", spoken: numpy.ndarray
+) -> None:
+    async with client_of(stack.signaling, spoken) as client:
+        await client.dial(model="parrot")
+        for kind in (
+            "session.created",
+            "input_audio_buffer.speech_started",
+            "input_audio_buffer.speech_stopped",
+            "input_audio_buffer.committed",
+            "response.created",
+            "output_audio_buffer.started",
+        ):
+            await client.event(kind)
+        await client.hear(loudness=300)
+        await client.event("response.done")
+
+
+async def test_hostile_datagrams_harm_no_call(stack: "Stack", client: "Client") -> None:
+    await client.dial()
+    hostile = [b"", b"\x00", b"\x80" * 1400, bytes([200]) * 40, b"\x16\xfe\xff" + bytes(20), bytes(1472)]
+    media = stack.media[(0, 0)], stack.media[(0, 1)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacking:
+        attacking.bind((stack.forwarder.vip[0], 0))
+        for _ in range(50):
+            for datagram in hostile:
+                for target in (*media, stack.forwarder.vip):
+                    attacking.sendto(datagram, target)
+    while not client.heard.empty():
+        client.heard.get_nowait()
+    await client.hear()
+    _, debug = await client.ask("GET", "/debug")
+    assert isinstance(debug, dict)
+    assert debug["rtp"]["lost"] == 0
 
 
 async def test_debug_tells_path_phases_and_quality(stack: "Stack", client: "Client") -> None:

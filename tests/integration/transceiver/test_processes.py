@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-
 from voicecluster.wire import binding_request, parse_stun
 
 if TYPE_CHECKING:

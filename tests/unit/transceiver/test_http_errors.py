@@ -8,7 +8,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-
 from voicecluster.common.config.transceiver import DirectoryFile
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.forward import Forwarder

@@ -1,7 +1,6 @@
 """What a worker's metrics show, and how the parent puts workers together."""
 
 from prometheus_client.parser import text_string_to_metric_families
-
 from voicecluster.transceiver.metrics import Metrics, merged
 
 
@@ -16,7 +15,9 @@ def test_samples_of_all_workers_are_merged_by_family_with_a_worker_label() -> No
     assert {sample.labels["worker"]: sample.value for sample in calls.samples} == {"0": 3.0, "1": 4.0}
     ended = families["voicecluster_transceiver_calls_ended"]
     totals = [sample for sample in ended.samples if sample.name.endswith("_total")]
-    assert [(sample.labels, sample.value) for sample in totals] == [({"worker": "1", "reason": "hangup"}, 1.0)]
+    assert [(sample.labels, sample.value) for sample in totals] == [
+        ({"worker": "1", "reason": "hangup"}, 1.0)
+    ]
     assert text.count("# TYPE voicecluster_transceiver_calls gauge") == 1
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from watchfiles import awatch
-
 from voicecluster.common.config.model import ConfigError
 from voicecluster.common.config.transceiver import DirectoryFile, RootKeysFile, TransceiverConfig, VipsFile
 from voicecluster.common.watched import WatchedFile
@@ -15,6 +13,7 @@ from voicecluster.transceiver.agents.registry import names
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.http.auth import ApiKeys
 from voicecluster.transceiver.keys import Keyring
+from watchfiles import awatch
 
 log = logging.getLogger(__name__)
 

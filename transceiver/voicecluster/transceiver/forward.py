@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from types import TracebackType
 
 import aiohttp
-from yarl import URL
-
 from voicecluster.transceiver.directory import Worker
 from voicecluster.transceiver.http.auth import InternalKeys
+from yarl import URL
 
 CONNECT_SECONDS = 1.0
 TOTAL_SECONDS = 5.0

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import click
-
 from voicecluster.common.config.model import ConfigError, load
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.logs import setup_logs

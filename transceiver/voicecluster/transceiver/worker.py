@@ -17,7 +17,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import uvloop
 from aiohttp import web
-
 from voicecluster.common.config.model import ConfigError, join_address, split_address
 from voicecluster.common.config.transceiver import Tls, TransceiverConfig
 from voicecluster.common.logs import setup_logs

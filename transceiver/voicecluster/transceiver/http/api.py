@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
-
 from voicecluster.transceiver.directory import Directory, Worker
 from voicecluster.transceiver.forward import Forwarder, Reply, Unreachable
 from voicecluster.transceiver.http.errors import ApiError, full, unknown_call

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from aiohttp import web
-
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.forward import Forwarder
 from voicecluster.transceiver.http.api import Api, Caller, CallHost, Place

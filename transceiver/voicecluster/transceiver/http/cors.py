@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
-
 from voicecluster.transceiver.http.errors import Handler
 
 METHODS = "GET, POST, PATCH, DELETE, OPTIONS"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from aiohttp import web
 from pydantic import JsonValue
-
 from voicecluster.transceiver.http.errors import ApiError
 
 SESSION_BYTES = 65_536
