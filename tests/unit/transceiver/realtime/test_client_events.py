@@ -120,14 +120,14 @@ JSON = st.recursive(
 KINDS = st.sampled_from([*client_events._EVENTS, "x"])
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(kind=KINDS, fields=st.dictionaries(st.sampled_from(["session", "item", "response", "event_id"]), JSON))
 def test_no_client_event_raises(desk, kind: str, fields: dict[str, object]) -> None:
     desk.now += 1.0
     desk.send(json.dumps({"type": kind, **fields}))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.text(max_size=40))
 def test_no_text_raises(desk, text: str) -> None:
     desk.now += 1.0

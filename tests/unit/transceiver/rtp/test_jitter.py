@@ -212,7 +212,7 @@ def test_packets_that_hold_no_audio_leave_no_gap(buffer: JitterBuffer) -> None:
     assert buffer.lost == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 65_535), st.integers(0, 0xFFFFFFFF), st.integers(0, 3), st.floats(0, 0.5)),

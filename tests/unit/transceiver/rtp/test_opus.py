@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from voicecluster.transceiver.rtp.audio import SILENCE
 from voicecluster.transceiver.rtp.opus import Decoder, Encoder, OpusError, has_fec, packet_ticks
@@ -90,6 +90,7 @@ def test_garbage_is_an_error_or_sound_and_never_a_crash(garbage: bytes) -> None:
     assert decoder.decode(encode(tone(1))[0])
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=60))
 def test_the_length_in_the_header_is_the_length_of_the_sound(payload: bytes) -> None:
     ticks = packet_ticks(payload)

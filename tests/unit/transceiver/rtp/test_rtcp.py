@@ -1,7 +1,7 @@
 """RTCP: what is built parses to the same, and no bytes break the parser."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from voicecluster.transceiver.rtp import rtcp
 from voicecluster.transceiver.rtp.reports import Reception, RoundTrip
@@ -36,11 +36,13 @@ REPORTS = st.one_of(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(REPORTS, max_size=4))
 def test_what_is_built_parses_to_the_same(reports: list[rtcp.Report]) -> None:
     assert rtcp.parse(rtcp.build(reports)) == reports
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_rtcp_error(data: bytes) -> None:
     try:

@@ -188,8 +188,11 @@ class RtpSession:
                     sound = self._make_up(item.ticks)
             elif isinstance(item, Conceal):
                 sound = self._restore(item)
-            else:
+            elif self._pcm:
                 sound = _pause(item.ticks)
+            else:
+                frames += [SILENCE] * (item.ticks // FRAME_TICKS)
+                continue
             if not self._pcm and len(sound) == FRAME_BYTES:
                 frames.append(sound)
             else:
