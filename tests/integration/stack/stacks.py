@@ -65,7 +65,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> float:
     while not condition():
         took = time.monotonic() - started
         assert took < seconds, f"not within {seconds} s"
-        time.sleep(0.02)
+        time.sleep(0.05)
     return time.monotonic() - started
 
 

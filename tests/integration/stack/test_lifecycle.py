@@ -21,11 +21,11 @@ def own(role: str) -> Callable[[Seen], int | None]:
 
 
 def child(role: str, words: str) -> Callable[[Seen], int | None]:
-    """The process that a process of a role started with these words in its command."""
+    """The process that a process of a role started with these words in its name and command."""
 
     def find(seen: Seen) -> int | None:
         process = [process for process in seen.processes if process.role == role][-1]
-        return next((member.pid for member in process.children if words in member.command), None)
+        return next((one.pid for one in process.children if words in f"{one.name} {one.command}"), None)
 
     return find
 
@@ -35,7 +35,8 @@ VICTIMS = {
     "relay engine": child("relay", "voicecluster-relay-engine run"),
     "relay control plane": child("relay", "voicecluster-relay --config"),
     "transceiver parent": own("transceiver"),
-    "transceiver worker": child("transceiver", "worker --index 1"),
+    "transceiver worker": child("transceiver", "worker-1"),
+    "transceiver admin server": child("transceiver", "admin"),
 }
 
 
@@ -74,7 +75,7 @@ def test_status_exits_0_while_all_is_ready_and_names_every_process(example: Stac
 def test_status_exits_1_while_a_process_does_not_answer(example: Stack) -> None:
     seen = example.look()
     assert seen is not None
-    stopped = next(process.pid for process in seen.processes if process.role == "transceiver")
+    stopped = VICTIMS["relay control plane"](seen)
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
     try:

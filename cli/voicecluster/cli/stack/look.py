@@ -15,6 +15,8 @@ class Member(BaseModel):
     """A process that a process of the stack has started: an engine, a control plane, a worker."""
 
     pid: int
+    name: str
+    """What the kernel calls it: `worker-0`, `admin`, the start of an executable's name."""
     command: str
 
 
@@ -110,15 +112,14 @@ def _children(pid: int) -> list[Member]:
         except OSError:
             continue  # the thread has ended
         for child in pids:
-            found.append(Member(pid=child, command=_command(child)))
+            found.append(Member(pid=child, name=_read(child, "comm"), command=_read(child, "cmdline")))
             found.extend(_children(child))
     return found
 
 
-def _command(pid: int) -> str:
+def _read(pid: int, file: str) -> str:
     try:
-        return (
-            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-        )
+        text = Path(f"/proc/{pid}/{file}").read_bytes()
     except OSError:
-        return ""
+        return ""  # it has ended
+    return text.replace(b"\0", b" ").decode("utf-8", "replace").strip()

@@ -1,5 +1,6 @@
 """The executables that a plan's processes run."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ def find(name: str) -> Path:
         StackError: There is none.
     """
     beside = Path(sys.executable).parent / name
-    if beside.is_file():
+    if os.access(beside, os.X_OK):
         return beside
     on_path = shutil.which(name)
     if on_path is None:
