@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Samples = npt.NDArray[np.float64]
+WINDOW_SAMPLES = 6000
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then it runs away."
 
 
@@ -66,23 +67,29 @@ def first_sound(samples: Samples, level: float = 0.01) -> float:
 
 
 def likeness(said: Samples, heard: Samples) -> float:
-    """The best correlation (-1..1) of the two loudness curves (20 ms steps) over all delays.
+    """How much of `said` is in `heard` (0..1): the best correlation of each loud quarter of a second.
 
-    Loudness, not waveform: a browser's jitter buffer stretches time by a few per cent, which a listener does not
-    hear but which destroys the phase.
+    In pieces, because a browser's jitter buffer stretches time by a few per cent, which a listener does not hear.
+    The pieces are weighted by their energy.
     """
-    curve, longer = (
-        np.sqrt((part[: len(part) // 480 * 480].reshape(-1, 480) ** 2).mean(axis=1)) for part in (said, heard)
-    )
-    best = -1.0
-    for delay in range(max(1, len(longer) - len(curve) + 1)):
-        window = longer[delay : delay + len(curve)]
-        if len(window) == len(curve) and window.std() > 1e-4:
-            best = max(best, float(np.corrcoef(curve, window)[0, 1]))
-    return best
+    piece = WINDOW_SAMPLES
+    windows = [said[start : start + piece] for start in range(0, len(said) - piece + 1, piece)]
+    energies = np.array([float((window**2).sum()) for window in windows])
+    loud = [index for index, energy in enumerate(energies) if energy > 0.1 * energies.max()]
+    found = np.array([_best_correlation(windows[index], heard) for index in loud])
+    return float((found * energies[loud]).sum() / energies[loud].sum())
 
 
-def _loudness(samples: Samples) -> Samples:
-    steps = samples[: len(samples) // 480 * 480].reshape(-1, 480)
-    loudness: Samples = np.sqrt((steps**2).mean(axis=1))
-    return loudness
+def _best_correlation(window: Samples, heard: Samples) -> float:
+    """The highest normalised correlation of `window` with any stretch of `heard` of its length."""
+    if len(heard) < len(window):
+        return 0.0
+    size = len(heard) + len(window)
+    products = np.fft.irfft(np.fft.rfft(heard, size) * np.conj(np.fft.rfft(window, size)), size)
+    running = np.concatenate([[0.0], np.cumsum(heard**2)])
+    energy = running[len(window) :] - running[: -len(window)]
+    audible = energy > 1e-6 * len(window)
+    if not audible.any():
+        return 0.0
+    scale = np.sqrt(energy[audible] * (window**2).sum())
+    return float((products[: len(energy)][audible] / scale).max())

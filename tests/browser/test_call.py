@@ -45,7 +45,7 @@ async def test_a_browser_speaks_and_hears_the_parrot_say_it_back(
 ) -> None:
     async with calling(browser, stack, utterance, model="parrot") as caller:
         await caller.say()
-        assert await heard_answer(caller, utterance) > 0.8
+        assert await heard_answer(caller, utterance) > 0.6
 
 
 async def test_chromium_speaks_through_its_microphone(stack: Stack, microphone_file: Path) -> None:
@@ -54,7 +54,7 @@ async def test_chromium_speaks_through_its_microphone(stack: Stack, microphone_f
         caller = Caller(page, stack.url)
         await caller.arrive()
         await caller.start()
-        assert await heard_answer(caller, microphone_file.with_name("utterance.wav")) > 0.7
+        assert await heard_answer(caller, microphone_file.with_name("utterance.wav")) > 0.5
         await caller.stop()
 
 
