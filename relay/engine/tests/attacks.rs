@@ -22,7 +22,7 @@ fn media_of_two_callers(
     let world = World::new(Limits::default());
     world.connect(VICTIM, first_vip, 1, 1);
     world.connect(VICTIM, second_vip, 2, 2);
-    let downlink = world.from_inside(owner(2), VICTIM, second_vip, &[0x80; 50]);
+    let downlink = world.owner_sends(owner(2), VICTIM, second_vip, &[0x80; 50]);
     (
         world.media(VICTIM, first_vip),
         world.media(VICTIM, second_vip),
@@ -261,7 +261,7 @@ fn a_check_replayed_from_another_address_makes_one_bounded_provisional_flow() {
     assert_eq!(world.counts(), (1, 1, 0));
     assert_eq!(world.media(ATTACKER, VIP), dropped(DropReason::Provisional));
     assert_eq!(
-        world.from_inside(owner(1), ATTACKER, VIP, &[0x80; 50]),
+        world.owner_sends(owner(1), ATTACKER, VIP, &[0x80; 50]),
         Downlink::Drop(DropReason::Provisional)
     );
     assert_eq!(world.media(VICTIM, VIP), to(1));

@@ -116,7 +116,7 @@ fn any_bytes_are_dropped_or_forwarded_and_never_panic() {
             _ => binding_request(&hint),
         };
         world.decide(&client, VIP, &datagram);
-        world.from_inside(
+        world.owner_sends(
             common::owner(1 + random.below(4) as u16),
             &client,
             VIP,

@@ -37,8 +37,8 @@ fn a_provisional_flow_carries_stun_only_in_both_directions() {
         world.media(ANNA, VIP),
         world.decide(ANNA, VIP, &stun(0x0101, &[])).verdict,
         world.decide(ANNA, VIP, &stun(0x0011, &[])).verdict,
-        world.from_inside(owner(1), ANNA, VIP, &[0x16; 50]),
-        world.from_inside(owner(1), ANNA, VIP, &request_from_owner),
+        world.owner_sends(owner(1), ANNA, VIP, &[0x16; 50]),
+        world.owner_sends(owner(1), ANNA, VIP, &request_from_owner),
     );
     let provisional = DropReason::Provisional;
     let expected = (
@@ -58,7 +58,7 @@ fn the_owners_success_response_confirms_a_flow() {
     assert_eq!(world.counts(), (0, 1, 0));
     assert_eq!(world.media(ANNA, VIP), to(1));
     assert_eq!(
-        world.from_inside(owner(1), ANNA, VIP, &[0x80; 50]),
+        world.owner_sends(owner(1), ANNA, VIP, &[0x80; 50]),
         delivered(ANNA, VIP)
     );
 }
@@ -69,7 +69,7 @@ fn an_error_response_confirms_nothing() {
     world.check(ANNA, VIP, &world.ufrag(1, 1));
     let error = stun(0x0111, &attribute(0x0009, &[0, 0, 4, 1]));
     assert_eq!(
-        world.from_inside(owner(1), ANNA, VIP, &error),
+        world.owner_sends(owner(1), ANNA, VIP, &error),
         delivered(ANNA, VIP)
     );
     assert_eq!(world.counts(), (1, 0, 0));
@@ -198,11 +198,11 @@ fn packets_from_inside_are_taken_from_the_flows_owner_only() {
         ..owner(1).0
     });
     let outputs = [
-        world.from_inside(owner(2), ANNA, VIP, &media),
-        world.from_inside(elsewhere, ANNA, VIP, &media),
-        world.from_inside(owner(1), BERT, VIP, &media),
-        world.from_inside(owner(1), ANNA, OTHER_VIP, &media),
-        world.from_inside(owner(1), ANNA, VIP, &[]),
+        world.owner_sends(owner(2), ANNA, VIP, &media),
+        world.owner_sends(elsewhere, ANNA, VIP, &media),
+        world.owner_sends(owner(1), BERT, VIP, &media),
+        world.owner_sends(owner(1), ANNA, OTHER_VIP, &media),
+        world.owner_sends(owner(1), ANNA, VIP, &[]),
     ];
     let reasons = [
         DropReason::NotOwner,
@@ -240,11 +240,11 @@ fn a_routes_new_address_is_used_at_once_and_the_old_one_no_more() {
         Routes::replacing(&world.view.routes, list, &world.view.limits, world.now).into();
     assert_eq!(world.media(ANNA, VIP), Verdict::Forward(moved));
     assert_eq!(
-        world.from_inside(moved, ANNA, VIP, &[0x80; 40]),
+        world.owner_sends(moved, ANNA, VIP, &[0x80; 40]),
         delivered(ANNA, VIP)
     );
     assert_eq!(
-        world.from_inside(owner(1), ANNA, VIP, &[0x80; 40]),
+        world.owner_sends(owner(1), ANNA, VIP, &[0x80; 40]),
         Downlink::Drop(DropReason::NotOwner)
     );
 }

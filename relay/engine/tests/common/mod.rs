@@ -76,10 +76,10 @@ impl World {
 
     /// The owner answers a check with success.
     pub(crate) fn answer(&self, owner_number: u16, client: &str, vip: ListenerId) -> Downlink {
-        self.from_inside(owner(owner_number), client, vip, &stun(0x0101, &[]))
+        self.owner_sends(owner(owner_number), client, vip, &stun(0x0101, &[]))
     }
 
-    pub(crate) fn from_inside(
+    pub(crate) fn owner_sends(
         &self,
         sender: OwnerAddr,
         client: &str,
