@@ -114,7 +114,9 @@ class RelayProcess:
                 stderr=log,
                 stdout=log,
             )
-        await eventually(self.is_ready, 10)
+        process = self._process
+        await eventually(lambda: self.is_ready() or process.returncode is not None, 20, check=False)
+        assert self.is_ready(), f"not ready: {self._get('/readyz')[1]} {self.log()[-2000:]}"
 
     async def stop(self) -> int:
         """SIGTERM; return the exit code."""

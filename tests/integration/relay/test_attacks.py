@@ -35,7 +35,7 @@ async def losses_while_forged_checks_come(there: Street) -> float:
 async def test_forged_checks_in_a_callers_name_cut_the_call_where_incumbents_are_not_protected(
     scene: Scene, network: Network
 ) -> None:
-    there = await street(scene, network, challengeSeconds=0)
+    there = await street(scene, network, challengeSeconds=0.001)
     assert await losses_while_forged_checks_come(there) > 0.2
 
 
