@@ -8,6 +8,7 @@ from voicecluster.transceiver.agents.base import (
     ResponseStarted,
     SpeechStarted,
     SpeechStopped,
+    SpeechSuspected,
     TurnDetection,
 )
 from voicecluster.transceiver.agents.parrot import Parrot
@@ -16,7 +17,8 @@ QUIET = bytes(960)
 
 
 def hear(parrot: Parrot, frames: list[bytes]) -> list[AgentEvent]:
-    return [event for index, frame in enumerate(frames) for event in parrot.hear(frame, index * 0.02)]
+    events = [event for index, frame in enumerate(frames) for event in parrot.hear(frame, index * 0.02)]
+    return [event for event in events if not isinstance(event, SpeechSuspected)]
 
 
 def numbered(count: int) -> list[bytes]:
@@ -49,6 +51,12 @@ def test_prefix_padding_is_as_long_as_asked_for(speak, padding_ms: int) -> None:
     assert isinstance(audio, ResponseAudio)
     padding = sum(frame in before for frame in audio.frames[: len(before)]) * 20
     assert padding_ms <= padding <= padding_ms + 60
+
+
+def test_it_suspects_speech_before_it_is_sure(speak) -> None:
+    parrot = Parrot()
+    kinds = [type(event) for frame in [QUIET] * 30 + speak("Stop.") for event in parrot.hear(frame, 0.0)]
+    assert kinds[:2] == [SpeechSuspected, SpeechStarted]
 
 
 def test_two_turns_are_answered_each_with_its_own(speak) -> None:

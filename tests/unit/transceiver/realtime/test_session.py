@@ -9,6 +9,7 @@ from voicecluster.transceiver.agents.base import (
     ResponseStarted,
     SpeechStarted,
     SpeechStopped,
+    SpeechSuspected,
     TurnDetection,
 )
 
@@ -121,12 +122,21 @@ def test_new_speech_silences_the_answer_in_the_same_tick(desk) -> None:
     assert desk.agent.cancelled == 1
 
 
+def test_a_frame_that_may_be_speech_holds_the_answer_for_a_tick(desk) -> None:
+    said = desk.speaking(100)
+    desk.run(3)
+    desk.run(1, SpeechSuspected())
+    desk.run(2)
+    assert desk.played == [*said[:4], bytes(960), *said[4:6]]
+
+
 def test_without_interrupt_response_the_answer_goes_on(desk) -> None:
     detection = {"type": "server_vad", "interrupt_response": False}
     desk.send({"type": "session.update", "session": {"audio": {"input": {"turn_detection": detection}}}})
     said = desk.speaking(30)
     assert types(desk.run(1, SpeechStarted(700))) == ["input_audio_buffer.speech_started"]
-    desk.run(40)
+    desk.run(1, SpeechSuspected())
+    desk.run(39)
     assert desk.played[:30] == said
 
 

@@ -24,6 +24,11 @@ class TurnDetection:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechSuspected:
+    """This frame may be the caller's first: an answer that plays holds its breath for one tick."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechStarted:
     """The caller began to speak, `at_ms` of heard audio after the session's start, prefix padding
     included.
@@ -67,7 +72,15 @@ class LiveAudio:
     frame: bytes
 
 
-AgentEvent = SpeechStarted | SpeechStopped | ResponseStarted | ResponseAudio | ResponseFinished | LiveAudio
+AgentEvent = (
+    SpeechSuspected
+    | SpeechStarted
+    | SpeechStopped
+    | ResponseStarted
+    | ResponseAudio
+    | ResponseFinished
+    | LiveAudio
+)
 
 
 class Agent(Protocol):

@@ -12,6 +12,7 @@ from voicecluster.transceiver.agents.base import (
     ResponseStarted,
     SpeechStarted,
     SpeechStopped,
+    SpeechSuspected,
     TurnDetection,
 )
 from voicecluster.transceiver.agents.vad import Edge, TurnDetector
@@ -60,6 +61,8 @@ class Parrot:
         if edge is None and not self._detector.speaking:
             while len(self._heard) > self._prefix_frames:
                 self._heard.popleft()
+            if self._detector.suspecting:
+                return [SpeechSuspected()]
         elif edge is Edge.STARTED:
             return [SpeechStarted(self._detector.heard_ms - FRAME_MS * len(self._heard))]
         elif edge is Edge.STOPPED or len(self._heard) >= _MAX_FRAMES:

@@ -81,6 +81,11 @@ class TurnDetector:
         return self._speaking
 
     @property
+    def suspecting(self) -> bool:
+        """Whether the last frame sounded like speech, too little for a turn as yet."""
+        return not self._speaking and bool(self._history & 1)
+
+    @property
     def heard_ms(self) -> int:
         """How much audio was heard."""
         return self._heard * FRAME_MS

@@ -15,12 +15,13 @@ _TAIL_FRAMES: Final = 200 // FRAME_MS
 class Pacer:
     """Speech of a response waits its turn; live frames replace one another when they pile up."""
 
-    __slots__ = ("_least", "_live", "_speech", "_tail", "_ticks", "dropped")
+    __slots__ = ("_held", "_least", "_live", "_speech", "_tail", "_ticks", "dropped")
 
     def __init__(self) -> None:
         self._speech: deque[bytes] = deque()
         self._live: deque[bytes] = deque()
         self._tail = 0
+        self._held = False
         self._least = 0
         self._ticks = 0
         self.dropped = 0
@@ -46,6 +47,10 @@ class Pacer:
             self._live.popleft()
             self.dropped += 1
 
+    def hold(self) -> None:
+        """Play silence in place of speech at the next tick; what is queued waits."""
+        self._held = True
+
     def clear(self) -> None:
         """Play no more of what is queued."""
         if self._speech:
@@ -55,8 +60,11 @@ class Pacer:
 
     def next(self) -> bytes | None:
         """The frame of this tick, None for nothing to send."""
+        held, self._held = self._held, False
         if self._speech:
             self._tail = _TAIL_FRAMES
+            if held:
+                return SILENCE
             return self._speech.popleft()
         if self._live:
             self._catch_up()

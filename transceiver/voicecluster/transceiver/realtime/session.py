@@ -225,6 +225,9 @@ class RealtimeSession:
             match event:
                 case base.LiveAudio():
                     self._pacer.pass_on(event.frame)
+                case base.SpeechSuspected():
+                    if self._detection is not None and self._detection.interrupt_response:
+                        self._pacer.hold()
                 case base.SpeechStarted():
                     self._turn_item = self._conversation.name("item")
                     self._conversation.speech_started(self._turn_item, event.at_ms)
