@@ -65,9 +65,7 @@ def compile_c(source: Path, into: Path) -> Path:
     """Compile one C file with the system's compiler. Exits with advice when there is none."""
     compiler = which("cc") or which("gcc") or which("clang")
     if compiler is None:
-        sys.exit(
-            "the forwarder to compare with needs a C compiler; on Debian: apt-get install gcc libc6-dev"
-        )
+        sys.exit("the forwarder to compare with needs a C compiler; on Debian: apt-get install gcc libc6-dev")
     binary = into / source.stem
     subprocess.run([compiler, "-O2", "-pthread", "-o", str(binary), str(source)], check=True)
     return binary

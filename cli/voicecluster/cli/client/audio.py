@@ -18,6 +18,8 @@ PERIOD_FRAMES = 250
 """Speech of 5 s, repeated: phrases of about 1.5 s with pauses that end a turn."""
 AUDIBLE_RMS = 0.01
 """-40 dBFS: louder than comfort noise, quieter than any speech."""
+RECOGNISED = 0.4
+"""A correlation that other speech does not reach."""
 WINDOW_SECONDS = 10.0
 _TICKS = 48_000 // RATE
 Samples = npt.NDArray[np.float32]
@@ -68,7 +70,12 @@ class Heard:
     rms: float
     """Of the loudest 200 ms, 1.0 is full scale."""
     correlation: float
-    """With what was sent, 0..1, at the best delay."""
+    """With what was sent, 0..1.
+
+    The median over the seconds in which something was heard, each at its best delay.
+    """
+    best: float
+    """Of the second that is most like what was sent."""
     delay_ms: float | None
     """From the sending of a packet to the arrival of the packet that holds its sound: network, jitter buffer
     and codec. None when the sound cannot be told from noise."""
@@ -77,6 +84,11 @@ class Heard:
     def audible(self) -> bool:
         """Something other than silence came."""
         return self.rms >= AUDIBLE_RMS
+
+    @property
+    def recognised(self) -> bool:
+        """At least a second of it is what was sent."""
+        return self.best >= RECOGNISED
 
 
 class Recorder:
@@ -105,7 +117,7 @@ class Recorder:
     def listen(self) -> Heard:
         """Decode what came and look for what was sent in it."""
         if self._started is None or not self._packets:
-            return Heard(0.0, 0.0, None)
+            return Heard(0.0, 0.0, 0.0, None)
         received = self._decode(self._started)
         return _compare(self._spoken(received.size), received)
 
@@ -135,17 +147,32 @@ class Recorder:
 
 
 def _compare(spoken: Samples, received: Samples) -> Heard:
-    blocks = received[: received.size // (10 * FRAME) * 10 * FRAME].reshape(-1, 10 * FRAME)
-    rms = float(np.sqrt((blocks**2).mean(axis=1)).max())
-    filled = np.flatnonzero(received)
-    if rms < AUDIBLE_RMS or filled.size == 0:
-        return Heard(rms, 0.0, None)
-    size = 1 << (2 * received.size - 1).bit_length()
-    cross = np.fft.irfft(np.fft.rfft(received, size) * np.conj(np.fft.rfft(spoken, size)), size)
-    longest = PERIOD_FRAMES * FRAME
-    lag = int(np.argmax(cross[:longest]))
-    heard = received[lag:]
-    said = np.where(heard != 0, spoken[: heard.size], 0)
-    norm = float(np.linalg.norm(heard) * np.linalg.norm(said))
-    correlation = max(0.0, float(np.dot(heard, said)) / norm) if norm else 0.0
-    return Heard(rms, correlation, 1000 * lag / RATE if correlation > 0.2 else None)
+    """Look second by second, as the other side's jitter buffer may change its delay in between."""
+    seconds = received.reshape(-1, RATE)
+    rms = float(np.sqrt((received.reshape(-1, 10 * FRAME) ** 2).mean(axis=1)).max())
+    found = [
+        _find(second, spoken, index * RATE)
+        for index, second in enumerate(seconds)
+        if np.sqrt((second**2).mean()) >= AUDIBLE_RMS
+    ]
+    if not found:
+        return Heard(rms, 0.0, 0.0, None)
+    likeness = [correlation for correlation, _ in found]
+    delays = [lag for correlation, lag in found if correlation >= RECOGNISED]
+    delay_ms = 1000 * float(np.median(delays)) / RATE if delays else None
+    return Heard(rms, float(np.median(likeness)), max(likeness), delay_ms)
+
+
+def _find(second: Samples, spoken: Samples, start: int) -> tuple[float, int]:
+    """The best normalised correlation of `second`, heard at sample `start`, with anything spoken in the
+    period before it, and how many samples before."""
+    earliest = max(0, start - PERIOD_FRAMES * FRAME)
+    before = spoken[earliest : start + second.size]
+    size = 1 << (before.size + second.size).bit_length()
+    cross = np.fft.irfft(np.fft.rfft(before, size) * np.conj(np.fft.rfft(second, size)), size)
+    places = before.size - second.size + 1
+    energy = np.concatenate(([0.0], np.cumsum(before.astype(np.float64) ** 2)))
+    norms = np.sqrt(np.maximum(energy[second.size :] - energy[:places], 1e-9)) * np.linalg.norm(second)
+    scores = cross[:places] / norms
+    best = int(np.argmax(scores))
+    return max(0.0, float(scores[best])), start - earliest - best

@@ -133,7 +133,7 @@ async def place_call(plan: CallPlan, *, progress: Callable[[str], None] = lambda
     stats = dialled.stats
     addresses = session.ice.remote_addresses
     report: Json = {
-        "ok": heard.audible and (plan.model != "echo" or heard.correlation >= 0.3),
+        "ok": heard.audible and (plan.model != "echo" or heard.recognised),
         "call_id": dialled.placed.call_id,
         "model": plan.model,
         "region": (debug or {}).get("region", plan.region),
