@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from voicecluster.cli.stack.look import Seen
 
-from tests.integration.stack.stacks import ONE_REGION, Stack, alive, json_of, run, within
+from tests.integration.stack.stacks import ONE_REGION, START_SECONDS, Stack, alive, json_of, run, within
 
 BACK_SECONDS = 2.0
 END_SECONDS = 3.0
@@ -52,7 +52,7 @@ def test_what_is_killed_is_back_within_two_seconds(example: Stack, victim: str) 
         seen = example.look()
         return seen is not None and seen.ready and find(seen) not in (None, killed)
 
-    within(BACK_SECONDS, ready)
+    within(START_SECONDS, ready)
     seen = example.look()
     assert seen is not None
     killed = find(seen)
