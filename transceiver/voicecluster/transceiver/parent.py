@@ -22,7 +22,8 @@ from voicecluster.common.config.model import join_address
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.ports import bind_udp, listen_tcp
 from voicecluster.transceiver.files import Files
-from voicecluster.transceiver.worker import die_with_parent, tls_context
+from voicecluster.transceiver.process import die_with_parent, show_as
+from voicecluster.transceiver.worker import tls_context
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,11 @@ class _Child:
     delay: float = 0.0
     start_at: float | None = 0.0
     """When to start it; None while it runs or must not run again."""
+
+    @property
+    def command(self) -> str:
+        """As process lists show it."""
+        return "admin" if self.index is None else f"worker --index {self.index}"
 
 
 class Parent:
@@ -154,7 +160,8 @@ class Parent:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             os.setsid()  # a terminal's Ctrl-C is for the parent to pass on
-            die_with_parent(parent, name=child.name)
+            die_with_parent(parent)
+            show_as(child.name, f"voicecluster-transceiver {child.command}")
             self._selector.close()
             self._signals.close()
             self._woken.close()

@@ -5,7 +5,6 @@ its parent whatever happens to that.
 """
 
 import asyncio
-import ctypes
 import gc
 import logging
 import os
@@ -42,23 +41,9 @@ GC_THRESHOLDS = (20_000, 50, 100_000)
 
 GOODBYE_SECONDS = 1.5
 HTTP_SHUTDOWN_SECONDS = 0.5
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15
 
 Notify = Callable[[str], None]
 """Takes `ready` and `draining`; the parent reads them."""
-
-
-def die_with_parent(parent: int, *, name: str) -> None:
-    """Have the kernel kill this process when its parent ends; exit now if `parent` has ended already.
-
-    `name` is what process lists show (15 characters of it).
-    """
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    prctl(_PR_SET_NAME, name.encode())
-    if os.getppid() != parent:
-        raise SystemExit(1)
 
 
 def tls_context(tls: Tls | None) -> ssl.SSLContext | None:
