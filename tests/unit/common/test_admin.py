@@ -1,12 +1,13 @@
 """The admin port: probes say why, metrics are text, a taken port is an error of one line."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
-from voicecluster.common.admin import AdminServer
+from voicecluster.common.admin import MAX_CONNECTIONS, REQUEST_BYTES, AdminServer
 from voicecluster.common.config.model import ConfigError
 
 reasons: dict[str, str | None] = {}
@@ -48,6 +49,34 @@ async def test_a_taken_port_is_a_config_error(server: AdminServer) -> None:
     second = AdminServer(server.address, live=dict, ready=dict, metrics=CollectorRegistry())
     with pytest.raises(ConfigError, match=f"{server.address}/tcp: port taken, held by"):
         await second.start()
+
+
+async def test_other_paths_and_methods_say_what_there_is(server: AdminServer) -> None:
+    assert await get(server, "/") == (404, "here are /livez, /readyz and /metrics\n")
+    async with aiohttp.ClientSession() as client, client.post(f"http://{server.address}/livez") as response:
+        assert response.status == 405
+
+
+async def test_an_endless_request_is_cut_off_and_the_next_is_served(server: AdminServer) -> None:
+    host, port = server.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /livez HTTP/1.1\r\nX: " + bytes(2 * REQUEST_BYTES))
+    with contextlib.suppress(ConnectionError):
+        assert await reader.read() == b""
+    writer.close()
+    assert (await get(server, "/livez"))[0] == 200
+
+
+async def test_too_many_connections_are_refused_and_room_comes_back(server: AdminServer) -> None:
+    host, port = server.address.split(":")
+    idle = [await asyncio.open_connection(host, int(port)) for _ in range(MAX_CONNECTIONS)]
+    with pytest.raises(aiohttp.ClientError):
+        await get(server, "/livez")
+    for reader, writer in idle:
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+    assert (await get(server, "/livez"))[0] == 200
 
 
 async def test_an_open_connection_does_not_delay_closing(server: AdminServer) -> None:
