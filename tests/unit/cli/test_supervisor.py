@@ -226,6 +226,18 @@ async def test_a_process_that_dies_five_times_before_it_is_ready_ends_the_start(
     assert (tmp_path / "one.log").read_text().count("starting") == 5
 
 
+async def test_an_executable_that_is_gone_is_tried_again_until_it_is_back(tmp_path: Path) -> None:
+    program = ready_program(tmp_path / "program")
+    async with supervised(tmp_path, (process("one"), program)) as watched:
+        first = await watched.until("one", is_ready)
+        program.rename(tmp_path / "away")
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)
+        await watched.until("one", lambda now: now.state == "waiting")
+        (tmp_path / "away").rename(program)
+        await watched.until("one", lambda now: is_ready(now) and now.pid != first.pid)
+
+
 def test_a_process_of_the_stack_dies_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
     program = ready_program(tmp_path / "program")
     one = process("one")

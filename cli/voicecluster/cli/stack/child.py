@@ -21,6 +21,7 @@ from voicecluster.operator.plan.process import Process
 PR_SET_PDEATHSIG = 1
 BAD_CONFIGURATION = 2
 """The exit code of a program that cannot use its configuration: starting it again would not help."""
+NOT_STARTED = 126
 ATTEMPTS_TO_START = 5
 POLL_SECONDS, WATCH_SECONDS = 0.05, 1.0
 
@@ -92,7 +93,13 @@ class Child:
             _kill_group(self._running.pid)
 
     async def _run_once(self) -> int:
-        running = await self._start()
+        try:
+            running = await self._start()
+        except OSError as error:  # the executable is being replaced, or memory is short
+            self._log.write_text(
+                f"error: {self._command[0]}: {error.strerror}; run 'make setup'\n", encoding="utf-8"
+            )
+            return NOT_STARTED
         self._running = running
         if self._ending.is_set():  # asked to end while it was being started
             self.end()
