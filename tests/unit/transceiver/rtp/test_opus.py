@@ -1,10 +1,13 @@
 """libopus as the call uses it."""
 
+import ctypes
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from voicecluster.transceiver.rtp import opus
 from voicecluster.transceiver.rtp.audio import SILENCE
 from voicecluster.transceiver.rtp.opus import Decoder, Encoder, OpusError, has_fec, packet_ticks
 
@@ -107,3 +110,9 @@ def test_the_length_in_the_header_is_the_length_of_the_sound(payload: bytes) -> 
 def test_frames_of_another_length_are_refused() -> None:
     with pytest.raises(OpusError, match="960 bytes"):
         Encoder(bitrate=32_000, complexity=5).encode(bytes(100))
+
+
+def test_the_library_of_pyavs_wheel_stands_in_where_the_system_has_none() -> None:
+    bundled = [name for name in opus._candidates() if "/" in name]
+    assert bundled
+    assert ctypes.CDLL(bundled[-1]).opus_decoder_create

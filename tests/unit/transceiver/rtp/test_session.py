@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from voicecluster.common.config.transceiver import MediaConfig
 from voicecluster.transceiver.rtp import packet as rtp
 from voicecluster.transceiver.rtp import rtcp
@@ -245,3 +247,37 @@ def test_packets_of_sixty_milliseconds_come_out_as_frames_of_twenty(call) -> Non
         assert call.session.receive(call.caller.packet(payload, ticks=2880), 100 + index * 0.06)
         frames = call.session.pull(100 + index * 0.06)
         assert [len(frame) for frame in frames] == [960] * 3
+
+
+class Open:
+    """An SRTP session without cryptography: whatever comes is authentic."""
+
+    def unprotect(self, datagram: bytes) -> bytes:
+        return datagram
+
+    unprotect_rtcp = protect = protect_rtcp = unprotect
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"\x80\x6f", b"\x90\x6f", b"\xb1\xef", b"\x81\xc8", b"\x80\xc9", b"\x82\xcb"]),
+            st.binary(min_size=10, max_size=80),
+            st.floats(0, 0.3),
+        ),
+        max_size=30,
+    )
+)
+def test_nothing_authentic_raises(datagrams: list[tuple[bytes, bytes, float]]) -> None:
+    sent: list[bytes] = []
+    session = RtpSession(
+        local_ssrc=1, cname="us", payload_type=111, config=MediaConfig(), send=sent.append, now=100.0
+    )
+    session.start(Open(), Open())
+    now = 100.0
+    for head, rest, passed in datagrams:
+        now += passed
+        assert session.receive(head + rest, now)
+        assert all(len(frame) == 960 for frame in session.pull(now))
+        session.rtcp(now)
