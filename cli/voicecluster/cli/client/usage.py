@@ -74,18 +74,21 @@ def between(before: Sample, after: Sample) -> Usage:
 
 
 def judge(usage: Usage, *, late_p99_seconds: float) -> Verdict:
-    """Name the bottleneck of a run."""
-    if usage.own >= BUSY or late_p99_seconds >= LATE_SECONDS:
-        own = f"this client used {100 * usage.own:.0f} % of a core"
-        late = f"its timers were {1000 * late_p99_seconds:.1f} ms late"
-        return Verdict(
-            "client", f"{own}, {late}: the figures say little about the server; run several clients"
-        )
+    """Name the bottleneck of a run.
+
+    A full machine goes before late timers: on it they are late because somebody else has the core.
+    """
+    own = f"this client used {100 * usage.own:.0f} % of a core"
+    if usage.own >= BUSY:
+        return Verdict("client", f"{own}: the figures say little about the server; run several clients")
     busiest = max(usage.servers.items(), key=lambda item: item[1], default=None)
     if busiest is not None and busiest[1] >= BUSY:
         return Verdict("server", f"{busiest[0]} used {100 * busiest[1]:.0f} % of a core")
     if usage.machine >= FULL:
-        return Verdict("machine", f"all cores together were {100 * usage.machine:.0f} % busy")
+        return Verdict("machine", f"all cores together were {100 * usage.machine:.0f} % busy; {own}")
+    if late_p99_seconds >= LATE_SECONDS:
+        late = f"its timers were {1000 * late_p99_seconds:.1f} ms late"
+        return Verdict("client", f"{own}, but {late}: the figures say little about the server")
     return Verdict("none", "neither side was at its end")
 
 
