@@ -1,5 +1,6 @@
 """What bad input gets from the HTTP API, and that good input gets through. Calls are faked: no media here."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from voicecluster.common.config.transceiver import DirectoryFile
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.forward import Forwarder
+from voicecluster.transceiver.http import errors
 from voicecluster.transceiver.http.api import CALLS, FRAGMENT_TYPE, Answered, Place
 from voicecluster.transceiver.http.app import public_app
 from voicecluster.transceiver.http.auth import ApiKeys, InternalKeys
@@ -207,6 +209,20 @@ async def test_a_form_that_lacks_something_is_refused(
     response = await client.post(CALLS, data=form, headers=ALICE)
     assert response.status == status
     assert (await error_of(response))["code"] == code
+
+
+async def test_a_body_that_never_comes_gets_408(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "REQUEST_SECONDS", 0.05)
+    never = asyncio.Event()
+
+    async def stalling() -> AsyncIterator[bytes]:
+        yield b"v=0"
+        await never.wait()
+
+    headers = {"Content-Type": "application/sdp", **ALICE}
+    response = await client.post(CALLS, data=stalling(), headers=headers)
+    assert response.status == 408
+    assert (await error_of(response))["code"] == "request_timeout"
 
 
 async def test_a_form_without_a_boundary_gets_400(client: Client) -> None:

@@ -4,12 +4,16 @@
 that writes error bodies.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
 log = logging.getLogger(__name__)
+
+REQUEST_SECONDS = 15.0
+"""How long a request may take, its body included."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -65,7 +69,10 @@ _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 async def refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn every failure of a handler into an error of the API's shape."""
     try:
-        return await handler(request)
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await handler(request)
+    except TimeoutError:
+        return error_response(ApiError(408, "request_timeout", "The request took too long to arrive."))
     except ApiError as error:
         return error_response(error)
     except web.HTTPException as error:
