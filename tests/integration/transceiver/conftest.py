@@ -46,7 +46,7 @@ from voicecluster.wire import (
     stun_username,
 )
 
-HOST = "127.0.106.1"
+HOST = "127.0.105.1"
 CLUSTER = 7
 ORDINALS = {"eu-west": 0, "us-east": 1024}
 WORKERS = {"eu-west": 2, "us-east": 1}

@@ -205,7 +205,7 @@ def _run(config: Path) -> subprocess.CompletedProcess[str]:
         ({"regoin": "x"}, ["eu-west.json", "regoin", "unknown field"]),
         ({"defaultAgent": "cuckoo"}, ["defaultAgent", "parrot"]),
         ({"keysFile": "/nowhere/keys.json"}, ["/nowhere/keys.json"]),
-        ({"signaling": {"bind": "127.0.106.1:9999", "auth": {"mode": "APIKey"}}}, ["apiKeysDir"]),
+        ({"signaling": {"bind": "127.0.105.1:9999", "auth": {"mode": "APIKey"}}}, ["apiKeysDir"]),
         ({"logLevel": "LOUD"}, ["LOUD"]),
     ],
 )

@@ -21,7 +21,7 @@ from voicecluster.wire import Route
 
 HERE, WEST, EAST = (0, 0), (0, 1), (1024, 0)
 """Ordinal and worker: the one that is asked, its sibling in eu-west, one in us-east."""
-HOST = "127.0.106.2"
+HOST = "127.0.105.2"
 SDP = {"Content-Type": "application/sdp"}
 
 

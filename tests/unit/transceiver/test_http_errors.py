@@ -86,7 +86,7 @@ async def client(host: FakeHost) -> AsyncIterator[Client]:
                 {
                     "name": "eu-west",
                     "index": 0,
-                    "transceivers": [{"ordinal": 0, "host": "127.0.106.1", "internalPort": 9, "workers": 1}],
+                    "transceivers": [{"ordinal": 0, "host": "127.0.105.1", "internalPort": 9, "workers": 1}],
                 },
                 {"name": "us-east", "index": 1, "transceivers": []},
             ]
