@@ -24,6 +24,12 @@ def test_what_is_no_json_object_is_refused(desk, text: str) -> None:
     assert refusal(desk, text)["code"] == "invalid_json"
 
 
+@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"', "[" * 400 + "]" * 400, "9" * 5000])
+def test_what_other_parsers_could_not_read_back_is_refused(desk, value: str) -> None:
+    text = '{"type": "session.update", "session": {"tool_choice": ' + value + "}}"
+    assert refusal(desk, text)["code"] == "invalid_json"
+
+
 def test_an_event_needs_a_type(desk) -> None:
     error = refusal(desk, '{"event_id": "e1"}')
     assert (error["code"], error["param"], error["event_id"]) == ("missing_required_parameter", "type", "e1")

@@ -185,7 +185,10 @@ def parse(text: str) -> ClientEvent:
     if len(text) > MAX_TEXT_BYTES or len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         raise EventError(f"An event may have at most {MAX_TEXT_BYTES} bytes.", code="event_too_large")
     try:
-        raw = _OBJECT.validate_python(json.loads(text))
+        read = json.loads(text)
+        # NaN, infinities and lone surrogates are read gladly, but no other parser would read them back from us.
+        json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
+        raw = _OBJECT.validate_python(read)
     except (ValueError, RecursionError):
         raise EventError("The event is not a JSON object.", code="invalid_json") from None
     given = raw.get("event_id")
