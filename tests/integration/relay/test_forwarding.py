@@ -86,7 +86,7 @@ async def test_a_call_whose_transceiver_is_unknown_goes_nowhere(scene: Scene) ->
     caller = scene.caller(relay.vips[0], owner)
     caller.ufrag = mint(Route(CLUSTER, 5, 0))
     with pytest.raises(TimeoutError):
-        await caller.check(0.3)
-    assert relay.drops("unknown_route") >= 3
+        await caller.check(0.5)
+    assert relay.drops("unknown_route") >= 1
     assert relay.metric("decodes_total", result="unknown_route") == relay.drops("unknown_route")
     assert not owner.relays
