@@ -113,3 +113,28 @@ def json_of(finished: subprocess.CompletedProcess[str]) -> dict[str, object]:
     document = json.loads(finished.stdout)
     assert isinstance(document, dict)
     return document
+
+
+def own(role: str) -> Callable[[Seen], int | None]:
+    """The process of a role that `up` started: of the last region, which has the most workers."""
+    return lambda seen: [process.pid for process in seen.processes if process.role == role][-1]
+
+
+def child(role: str, words: str) -> Callable[[Seen], int | None]:
+    """The process that a process of a role started with these words in its name and command."""
+
+    def find(seen: Seen) -> int | None:
+        process = [process for process in seen.processes if process.role == role][-1]
+        return next((one.pid for one in process.children if words in f"{one.name} {one.command}"), None)
+
+    return find
+
+
+VICTIMS = {
+    "relay supervisor": own("relay"),
+    "relay engine": child("relay", "voicecluster-relay-engine run"),
+    "relay control plane": child("relay", "voicecluster-relay --config"),
+    "transceiver parent": own("transceiver"),
+    "transceiver worker": child("transceiver", "worker-1"),
+    "transceiver admin server": child("transceiver", "admin"),
+}

@@ -14,7 +14,7 @@ from voicecluster.common.config.model import join_address
 from voicecluster.common.ports import PortError, ensure_free
 from voicecluster.operator.api.v1alpha1 import VoiceCluster
 from voicecluster.operator.plan.cluster import plan
-from voicecluster.operator.plan.placement import LocalPlacement
+from voicecluster.operator.plan.placement import BACKBONE_PORT, LocalPlacement
 from voicecluster.operator.plan.process import Plan, Process
 
 SIGNALING_PORT = 8080
@@ -87,10 +87,18 @@ def check_ports(processes: Iterable[Process]) -> None:
 
 
 def _unused_network() -> ipaddress.IPv4Network:
-    """The first of 127.0.1.0/24, 127.0.2.0/24, … that no running stack of this user uses."""
+    """The first of 127.0.1.0/24, 127.0.2.0/24, … that no other stack uses, whoever runs it."""
     used = {status.internal for _, status in all_running()}
-    networks = (ipaddress.IPv4Network(f"127.0.{n}.0/24") for n in range(1, 255))
-    for network in networks:
-        if str(network) not in used:
+    for network in (ipaddress.IPv4Network(f"127.0.{n}.0/24") for n in range(1, 255)):
+        if str(network) not in used and _is_free(join_address(str(network[1]), BACKBONE_PORT)):
             return network
     raise StackError("every internal network is in use; end a stack with 'voicecluster down'")
+
+
+def _is_free(backbone: str) -> bool:
+    """Whether the first relay of a stack could have its backbone here."""
+    try:
+        ensure_free("udp", backbone)
+    except PortError:
+        return False
+    return True

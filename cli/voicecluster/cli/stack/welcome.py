@@ -18,9 +18,11 @@ def welcome(name: str, directory: StackDirectory, prepared: Prepared, seconds: f
     label = "Regions"
     for region in cluster.spec.regions:
         vips = ", ".join(join_address(*vip.advertise) for vip in place.vips(region))
-        transceivers = _count(region.transceiver.replicas, "transceiver")
-        workers = _count(region.transceiver.workers, "worker")
-        yield f"  {label:<8} {region.name}: VIP {vips} (UDP), {transceivers}, {workers} each"
+        amount = "no transceivers"
+        if region.transceiver.replicas:
+            transceivers = _count(region.transceiver.replicas, "transceiver")
+            amount = f"{transceivers}, {_count(region.transceiver.workers, 'worker')} each"
+        yield f"  {label:<8} {region.name}: VIP {vips} (UDP), {amount}"
         label = ""
     options = f" --key-file {directory.api_key_file}" if by_key else ""
     options += " --insecure" if prepared.tls else ""
