@@ -102,6 +102,9 @@ class Forwarder(threading.Thread):
             self._back.sendto(spp_encode(client, self.vip) + datagram, self._routes[client])
 
     def close(self) -> None:
+        """Forward no more. May be called twice."""
+        if self._wake.fileno() < 0:
+            return
         self._wake.send(b"x")
         self.join()
         for each in (self._front, self._back, self._done, self._wake):

@@ -162,7 +162,7 @@ class Call:
         """Carry the call to its end. Cancelling it ends the call as `end` does, without saying goodbye."""
         limits = self._parts.limits
         timers = [
-            self._loop.call_later(max(0.0, limits.call_seconds - WARNING_SECONDS), self._warn),
+            self._loop.call_later(limits.call_seconds - self._warning_seconds, self._warn),
             self._loop.call_later(limits.call_seconds, self.end, "too long"),
         ]
         transport = asyncio.create_task(self._run_transport(), name=f"transport {self.call_id}")
@@ -272,10 +272,12 @@ class Call:
             metrics.jitter.observe(stats.jitter_ms / 1000)
         self._sampled = _Sample(stats.received, stats.lost, stats.concealed, stats.sent, switches)
 
+    @property
+    def _warning_seconds(self) -> float:
+        return min(WARNING_SECONDS, self._parts.limits.call_seconds / 4)
+
     def _warn(self) -> None:
-        self._notify(
-            "voicecluster.expiring", seconds_left=min(WARNING_SECONDS, self._parts.limits.call_seconds)
-        )
+        self._notify("voicecluster.expiring", seconds_left=self._warning_seconds)
 
     def _notify(self, kind: str, **facts: object) -> None:
         self._guarded(self._emit, {"type": kind, "event_id": f"event_{secrets.token_hex(8)}", **facts})

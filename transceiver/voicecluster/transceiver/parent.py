@@ -166,6 +166,8 @@ class Parent:
             self._signals.close()
             self._woken.close()
             os.close(self._states)
+            if self._told is not None:
+                os.close(self._told)
             if reading is not None:
                 self._admin_program(reading)
             elif child.index is not None:
