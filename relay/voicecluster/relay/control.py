@@ -91,16 +91,16 @@ class ControlPlane:
             ("routes", self._routes_file.error),
             ("keys", self._keys_file.error),
         )
+        inherited = self._table is not None and self._table.doubts_first
         for name, error in files:
-            if name in self._engine.refused:
-                reasons[name] = self._engine.refused[name]
-            elif not self._engine.has(name):
-                reasons[name] = error or "not in the engine yet"
+            if not self._engine.has(name) and not (name == "routes" and inherited):
+                reasons[name] = self._engine.refused.get(name) or error or "not in the engine yet"
         return reasons
 
     async def metrics(self) -> bytes:
-        """Return the metrics as text, with the engine's figures of now where it answers."""
-        await self.poll()
+        """Return the metrics as text, with the engine's figures of now, or its last ones where it is silent."""
+        if time.monotonic() - self._answered_at < 2 * POLL_SECONDS:
+            await self.poll()
         self._collector.bad_files = {
             "routes": self._routes_file.error is not None,
             "keys": self._keys_file.error is not None,

@@ -50,13 +50,14 @@ class EngineLink:
         self._request_seconds = request_seconds
         self._wanted: dict[Snapshot, Payload] = {}
         self._unsent: set[Snapshot] = set()
+        self._confirmed: set[Snapshot] = set()
         self._wake = asyncio.Event()
         self._turn = asyncio.Lock()
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.refused: dict[Snapshot, str] = {}
-        """Why the engine does not have a wanted snapshot, where it said so."""
+        """Why the engine does not have the newest snapshot, where it said so."""
 
     @property
     def connected(self) -> bool:
@@ -64,9 +65,10 @@ class EngineLink:
         return self._writer is not None
 
     def has(self, snapshot: Snapshot) -> bool:
-        """Return whether the engine that is connected now has confirmed the wanted `snapshot`."""
-        wanted = snapshot in self._wanted and snapshot not in self._unsent
-        return self.connected and wanted and snapshot not in self.refused
+        """Return whether the engine that is connected now has confirmed a `snapshot` of ours, maybe not the
+        newest.
+        """
+        return self.connected and snapshot in self._confirmed
 
     def want(self, snapshot: Snapshot, payload: Payload) -> None:
         """Set what the engine is to have from now on; `run` sends it, again and again if engines come and go.
@@ -132,6 +134,7 @@ class EngineLink:
             raise EngineGone(str(error)) from None
         self._reader, self._writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
         self._unsent = set(self._wanted)
+        self._confirmed.clear()
         self.refused.clear()
         self._wake.set()
         _LOG.info("connected to the engine")
@@ -152,10 +155,12 @@ class EngineLink:
         try:
             await self.request(snapshot, payload)
         except EngineRefused as error:
+            if self.refused.get(snapshot) != str(error):
+                _LOG.error("engine refused", extra={"snapshot": snapshot, "error": str(error)})
             self.refused[snapshot] = str(error)
-            _LOG.error("engine refused", extra={"snapshot": snapshot, "error": str(error)})
         else:
             self.refused.pop(snapshot, None)
+            self._confirmed.add(snapshot)
         if self._wanted[snapshot] is payload:
             self._unsent.discard(snapshot)
 

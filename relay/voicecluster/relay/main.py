@@ -33,8 +33,6 @@ _LOG = logging.getLogger(__name__)
     type=click.Path(path_type=Path),
     required=True,
     metavar="SOCKET",
-    envvar="VOICECLUSTER_RELAY_CONTROL",
-    show_envvar=True,
     help="Unix socket of the engine, as `voicecluster-relay-engine run --control SOCKET` makes it.",
 )
 def main(config_file: Path, control: Path) -> None:

@@ -40,6 +40,11 @@ class RouteTable:
         """How many routes are in force only because their removal is not confirmed yet."""
         return len(self._held)
 
+    @property
+    def doubts_first(self) -> bool:
+        """Whether a first list waits to be confirmed, while the engine keeps what it had before."""
+        return self._first_doubted_at is not None
+
     def offer(self, listed: Mapping[RouteKey, str], now: float) -> bool:
         """Take a whole list. Returns whether `routes` changed. `now` is in seconds and never goes back."""
         if self._routes is None:

@@ -54,6 +54,20 @@ async def test_a_new_control_plane_continues_with_changed_routes(scene: Scene) -
     await caller.check_until(lambda: successor.checks[caller.address], 10)
 
 
+async def test_an_engine_that_hangs_is_not_alive_until_it_goes_on(scene: Scene) -> None:
+    relay, caller = await in_call(scene)
+    engine = relay.child("engine")
+    assert engine is not None
+    engine.suspend()
+    try:
+        await eventually(lambda: not relay.is_alive(), 10)
+    finally:
+        engine.resume()
+    await eventually(relay.is_alive, 5)
+    await eventually(relay.is_ready, 5)
+    await caller.check()
+
+
 async def test_sigterm_ends_supervisor_engine_and_control_plane(scene: Scene) -> None:
     relay, _ = await in_call(scene)
     children = [relay.child("engine"), relay.child("control")]

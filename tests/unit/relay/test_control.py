@@ -104,6 +104,7 @@ async def test_a_small_first_list_does_not_shrink_what_a_running_engine_has(
     running = asyncio.create_task(plane.run())
     await fake_engine.until(lambda: "keys" in fake_engine.held)
     assert len(held_routes(fake_engine)) == 5
+    await until(lambda: not any(plane.ready().values()))
     running.cancel()
     await asyncio.wait([running])
 

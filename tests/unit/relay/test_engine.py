@@ -52,6 +52,16 @@ async def test_a_newer_snapshot_is_sent_at_once(fake_engine: Engine, link: Engin
     await fake_engine.until(lambda: fake_engine.held.get("routes") == {"routes": []})
 
 
+async def test_a_newer_snapshot_on_its_way_takes_nothing_back(fake_engine: Engine, link: EngineLink) -> None:
+    await settled(link)
+    link.want("configure", {"workers": 2})
+    assert link.has("configure")
+    fake_engine.refuse["configure"] = "restart needed"
+    link.want("configure", {"workers": 3})
+    await fake_engine.until(lambda: fake_engine.requests.count("configure") > 1)
+    assert link.has("configure")
+
+
 async def test_a_restarted_engine_gets_everything_again(fake_engine: Engine, link: EngineLink) -> None:
     await fake_engine.die()
     link.want("routes", {"routes": []})
