@@ -1,5 +1,6 @@
 """`voicecluster`: the command line."""
 
+import contextlib
 import importlib
 import ipaddress
 import json
@@ -178,6 +179,7 @@ def up(
                 sys.stdout.flush()
 
             stack.run(name, directory, prepared, Console(stderr=True), ready)
+            click.echo(f"Stack '{name}' has ended.")
 
 
 @cli.command()
@@ -200,7 +202,7 @@ def status(name: str | None, as_json: bool) -> None:
         sys.exit(0 if seen.ready else 1)
 
 
-@cli.command()
+@cli.command(short_help="Show what the processes of a stack say.")
 @click.argument("process", required=False)
 @_name_option
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
@@ -222,8 +224,9 @@ def logs(process: str | None, name: str | None, follow: bool, lines: int) -> Non
             raise StackError(f"no process '{process}'; there are {', '.join(names)}")
         chosen = [process] if process is not None else names
         width = max(map(len, chosen), default=0)
-        for source, line in show([directory.log_file(one) for one in chosen], last=lines, follow=follow):
-            click.echo(line if process is not None else f"{source:<{width}}  {line}")
+        with contextlib.suppress(KeyboardInterrupt):  # the way to end --follow
+            for source, line in show([directory.log_file(one) for one in chosen], last=lines, follow=follow):
+                click.echo(line if process is not None else f"{source:<{width}}  {line}")
 
 
 @cli.command()
@@ -239,7 +242,7 @@ def down(name: str | None) -> None:
         click.echo(f"Stack '{running.name}' has ended.")
 
 
-@cli.command()
+@cli.command(short_help="Say who owns a call, from its ufrag or call id.")
 @click.argument("hint", metavar="UFRAG|CALL_ID")
 @click.option(
     "--keys",
