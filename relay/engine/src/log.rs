@@ -1,5 +1,7 @@
 //! The engine's log: one JSON object a line on standard error. Nothing is ever logged for a single packet.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::Display;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};

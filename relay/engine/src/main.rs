@@ -1,5 +1,7 @@
 //! `voicecluster-relay-engine`: the engine (`run`) or its supervisor (`supervise`).
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;

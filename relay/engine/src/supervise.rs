@@ -1,6 +1,8 @@
 //! The supervisor: PID 1 of the relay's container. It keeps the engine and the control plane running, each on its own:
 //! a container's restart would turn the pod NotReady and move every flow.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;

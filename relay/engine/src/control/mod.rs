@@ -19,6 +19,8 @@
 //! result, `sendErrors` by errno), `flows` by state, `evictions` by reason, `routes`, `keys` and `uptimeSeconds`. Counters
 //! only grow, and begin at 0 with the process. The labels are listed in `core/verdict.rs`.
 
+#![forbid(unsafe_code)]
+
 mod protocol;
 mod server;
 mod state;

@@ -7,7 +7,10 @@
 //! 3. Call [`Relay::sweep`] at least four times a second, so that what ran out gives its memory back. A flow whose time
 //!    is up is dead whether it was swept or not.
 
+#![forbid(unsafe_code)]
+
 mod address;
+mod admission;
 mod bucket;
 mod counters;
 mod flow;

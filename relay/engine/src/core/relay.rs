@@ -1,6 +1,7 @@
 //! The decision about every packet (DESIGN section 2, rules 1 to 7).
 //!
-//! Locks: a flow's shard is locked for a moment at a time; a ufrag's shard may be held around that, never the other way.
+//! Locks: a flow's shard is locked for a moment at a time; a ufrag's shard may be held around that (see `admission`), never
+//! the other way.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,12 +10,12 @@ use voicecluster_wire::stun::{Class, Method, StunView};
 use super::address::{ClientAddr, Endpoint, FlowKey, ListenerId, LocalId, OwnerAddr, Seed};
 use super::bucket::{SharedBucket, Taken};
 use super::counters::Evictions;
-use super::flow::{Claim, Flow, Standing, Ufrag};
-use super::limits::{Limits, MAX_FLOWS_PER_UFRAG};
+use super::flow::{Flow, Standing, Ufrag};
+use super::limits::Limits;
 use super::snapshot::{RouteId, View};
 use super::table::{FlowCounts, FlowShard, Room};
 use super::time::Tick;
-use super::ufrags::{FlowRef, UfragEntry, UfragShard};
+use super::ufrags::{FlowRef, UfragShard};
 use super::verdict::{DecodeResult, Downlink, DropReason, Verdict};
 
 /// The largest datagram taken from a client: with SPP before it, it fits an Ethernet frame over IPv4.
@@ -42,12 +43,12 @@ pub struct Decision {
 
 /// The state of one relay process, shared by its workers.
 pub struct Relay {
-    seed: Seed,
-    flows: Box<[Mutex<FlowShard>]>,
-    ufrags: Box<[Mutex<UfragShard>]>,
-    sources: Box<[SharedBucket]>,
-    new_flows: SharedBucket,
-    evictions: Evictions,
+    pub(super) seed: Seed,
+    pub(super) flows: Box<[Mutex<FlowShard>]>,
+    pub(super) ufrags: Box<[Mutex<UfragShard>]>,
+    pub(super) sources: Box<[SharedBucket]>,
+    pub(super) new_flows: SharedBucket,
+    pub(super) evictions: Evictions,
 }
 
 impl Relay {
@@ -246,93 +247,6 @@ impl Relay {
         Ok(route)
     }
 
-    /// Makes a provisional flow, or lets the ufrag challenge the flow that is there.
-    fn admit(
-        &self,
-        view: &View,
-        from: Arrival,
-        ufrag: Ufrag,
-        route: RouteId,
-        now: Tick,
-    ) -> Result<(), DropReason> {
-        let limits = &view.limits;
-        let (hash, key) = self.key(from);
-        let ufrag_hash = self.seed.ufrag(&ufrag);
-        let room = room(limits, self.flows.len());
-        let mut ufrags = locked(&self.ufrags[shard_of(ufrag_hash, self.ufrags.len())]);
-        let entry = ufrags.entry(
-            ufrag_hash,
-            &ufrag,
-            limits.new_flows_per_ufrag,
-            room.flows,
-            now,
-        );
-        granted(
-            entry.new_flows.take(limits.new_flows_per_ufrag, now),
-            DropReason::UfragRate,
-        )?;
-        self.make_room(entry, &ufrag, limits);
-        let claim = Claim::new(ufrag, route, now);
-        let mut flows = self.flow_shard(hash);
-        let handle = match flows.find(hash, &key, limits, &self.evictions, now) {
-            Some(found) => {
-                flows
-                    .update(found, |flow| flow.claim(claim))
-                    .unwrap_or(Err(DropReason::UnknownFlow))?;
-                found
-            }
-            None => {
-                let source =
-                    self.seed.network(&from.client.network()) as usize % self.sources.len();
-                let rate = limits.new_flows_per_source;
-                granted(self.sources[source].take(rate, now), DropReason::SourceRate)?;
-                granted(
-                    self.new_flows.take(limits.new_flows, now),
-                    DropReason::NewFlowRate,
-                )?;
-                let flow = Flow::new(key, from.local, claim, limits, now);
-                flows.insert(hash, flow, room, &self.evictions)
-            }
-        };
-        entry.push(FlowRef {
-            shard: shard_of(hash, self.flows.len()) as u8,
-            handle,
-        });
-        Ok(())
-    }
-
-    /// Leaves a ufrag fewer flows than it may have: the provisional ones go first, then the idlest.
-    fn make_room(&self, entry: &mut UfragEntry, ufrag: &Ufrag, limits: &Limits) {
-        if limits.flows_per_ufrag > MAX_FLOWS_PER_UFRAG {
-            return;
-        }
-        entry.retain(|flow| self.standing_of(flow, ufrag).is_some());
-        while entry.flows().count() >= limits.flows_per_ufrag.max(1) {
-            let idlest = entry.flows().min_by_key(|&flow| {
-                let standing = self.standing_of(flow, ufrag);
-                standing.map(|(standing, heard)| (standing == Standing::Confirmed, heard.raw()))
-            });
-            let Some(idlest) = idlest else { break };
-            locked(&self.flows[usize::from(idlest.shard)]).release(
-                idlest.handle,
-                ufrag,
-                &self.evictions,
-            );
-            entry.retain(|flow| flow != idlest);
-        }
-    }
-
-    /// How a ufrag stands with a flow, and when the flow was last heard; `None` if it has nothing to do with it.
-    fn standing_of(&self, flow: FlowRef, ufrag: &Ufrag) -> Option<(Standing, Tick)> {
-        let shard = locked(&self.flows[usize::from(flow.shard)]);
-        let flow = shard.get(flow.handle)?;
-        if flow.incumbent.ufrag == *ufrag {
-            return Some((flow.incumbent.standing, flow.heard));
-        }
-        let challenger = flow.challenger.filter(|claim| claim.ufrag == *ufrag)?;
-        Some((challenger.standing, challenger.since))
-    }
-
     fn downlink(
         &self,
         view: &View,
@@ -373,7 +287,7 @@ impl Relay {
         Ok(delivery)
     }
 
-    fn key(&self, from: Arrival) -> (u64, FlowKey) {
+    pub(super) fn key(&self, from: Arrival) -> (u64, FlowKey) {
         let key = FlowKey {
             client: from.client,
             listener: from.listener,
@@ -381,7 +295,7 @@ impl Relay {
         (self.seed.flow(&key), key)
     }
 
-    fn flow_shard(&self, hash: u64) -> MutexGuard<'_, FlowShard> {
+    pub(super) fn flow_shard(&self, hash: u64) -> MutexGuard<'_, FlowShard> {
         locked(&self.flows[shard_of(hash, self.flows.len())])
     }
 }
@@ -417,7 +331,7 @@ fn address(view: &View, targets: Targets, now: Tick) -> Result<Verdict, DropReas
     }
 }
 
-fn granted(taken: Taken, otherwise: DropReason) -> Result<(), DropReason> {
+pub(super) fn granted(taken: Taken, otherwise: DropReason) -> Result<(), DropReason> {
     match taken {
         Taken::Granted => Ok(()),
         Taken::Refused => Err(otherwise),
@@ -430,7 +344,7 @@ fn is_binding_success(payload: &[u8]) -> bool {
     })
 }
 
-fn room(limits: &Limits, shards: usize) -> Room {
+pub(super) fn room(limits: &Limits, shards: usize) -> Room {
     Room {
         flows: limits.flows.div_ceil(shards),
         provisional: limits.provisional_flows.div_ceil(shards),
@@ -438,11 +352,11 @@ fn room(limits: &Limits, shards: usize) -> Room {
 }
 
 /// The shard comes from other bits of the hash than the place in it.
-fn shard_of(hash: u64, shards: usize) -> usize {
+pub(super) fn shard_of(hash: u64, shards: usize) -> usize {
     (hash as u32 as usize) % shards
 }
 
 /// A panic aborts the process, so a poisoned lock is never seen; the state behind it would be whole anyway.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

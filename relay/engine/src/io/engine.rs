@@ -1,5 +1,7 @@
 //! The engine as the control server holds it: opens the sockets, starts the workers, publishes views, reads counters.
 
+#![forbid(unsafe_code)]
+
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;

@@ -3,6 +3,8 @@
 //! Each turn waits for packets (at most a quarter of a second), takes at most [`BATCHES`] batches from each socket, and
 //! sweeps the tables when that is due. So every turn is bounded work, and an idle worker still turns four times a second.
 
+#![forbid(unsafe_code)]
+
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
