@@ -32,19 +32,20 @@ LOOPBACK = "127.0.103.1"
 class Relay:
     """One VIP: puts SPP before what callers send to it, and takes it off what comes back."""
 
-    def __init__(self, target: Address) -> None:
+    def __init__(self, target: Address, host: str = LOOPBACK) -> None:
         self.target = target
         self.loop = asyncio.get_running_loop()
-        self.front = self._socket(self._up)
-        self.back = self._socket(self._down)
-        self.vip: Address = self.front.getsockname()
+        self.front = self._socket(host, self._up)
+        self.back = self._socket(LOOPBACK, self._down)
+        self.vip: Address = self.front.getsockname()[:2]
         self.to_client: list[bytes] = []
         self.from_client: list[bytes] = []
         self.drop_upstream: Callable[[bytes], bool] = lambda data: False
+        self.drop_downstream: Callable[[bytes], bool] = lambda data: False
 
-    def _socket(self, reader: Callable[[], None]) -> socket.socket:
-        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        made.bind((LOOPBACK, 0))
+    def _socket(self, host: str, reader: Callable[[], None]) -> socket.socket:
+        made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind((host, 0))
         made.setblocking(False)
         self.loop.add_reader(made, reader)
         return made
@@ -53,7 +54,7 @@ class Relay:
         data, client = self.front.recvfrom(4096)
         self.from_client.append(data)
         if not self.drop_upstream(data):
-            self.inject(data, client)
+            self.inject(data, client[:2])
 
     def inject(self, data: bytes, client: Address) -> None:
         """Forward `data` as if `client` had sent it."""
@@ -62,6 +63,8 @@ class Relay:
     def _down(self) -> None:
         data, _ = self.back.recvfrom(4096)
         self.to_client.append(data[SPP_LEN:])
+        if self.drop_downstream(data[SPP_LEN:]):
+            return
         self.front.sendto(data[SPP_LEN:], spp_decode(data[:SPP_LEN]).client)
 
     def close(self) -> None:
@@ -167,8 +170,10 @@ class Bench:
         setup: Literal["actpass", "active"] = "actpass",
         ice_lite: bool = True,
         rewrite: Callable[[str], str] = lambda sdp: sdp,
+        vip: str = LOOPBACK,
+        prepare: Callable[[Relay], None] = lambda relay: None,
     ) -> Call:
-        """Place a call; returns once the answer is applied."""
+        """Place a call; returns once the answer is applied. `prepare` sees the relay before any packet."""
         self._made += 1
         peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._peers.append(peer)
@@ -184,7 +189,8 @@ class Bench:
         now = asyncio.get_running_loop().time()
         transport = CallTransport(self.socket, self.identity, credentials, offer, now=now)
         server = Server(transport)
-        relay = Relay(self.socket.address)
+        relay = Relay(self.socket.address, vip)
+        prepare(relay)
         answer = build_answer(
             offer,
             ufrag=credentials.ufrag,

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import aioice.ice
 import pytest
 from aioice import stun
 from aiortc.rtcdtlstransport import (
@@ -119,19 +120,34 @@ def swap_fingerprint(sdp: str) -> str:
     return "\r\n".join(swapped)
 
 
-async def test_a_lost_first_flight_is_sent_again(bench: Any) -> None:
-    lost: list[bytes] = []
+@pytest.mark.parametrize("setup", ["actpass", "active"])
+@pytest.mark.parametrize(
+    ("direction", "number"), [("upstream", 0), ("upstream", 1), ("downstream", 0), ("downstream", 1)]
+)
+async def test_a_lost_handshake_flight_is_sent_again(
+    bench: Any, setup: str, direction: str, number: int
+) -> None:
+    seen: list[bytes] = []
 
     def lose_one(data: bytes) -> bool:
-        if 20 <= data[0] <= 63 and not lost:
-            lost.append(data)
-            return True
+        if 20 <= data[0] <= 22:
+            seen.append(data)
+            return len(seen) == number + 1
         return False
 
-    call = await bench.dial()
-    call.relay.drop_upstream = lose_one
-    await asyncio.wait_for(call.server.connected.wait(), 10)
-    assert lost
+    call = await bench.connect(
+        setup=setup, prepare=lambda relay: setattr(relay, f"drop_{direction}", lose_one)
+    )
+    assert await call.caller.echoed("through") == "through"
+    assert len(seen) > number
+
+
+async def test_a_call_over_ipv6_connects(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aioice.ice, "get_host_addresses", lambda use_ipv4, use_ipv6: ["::1"])
+    call = await bench.connect(vip="::1")
+    assert await call.caller.echoed("six") == "six"
+    assert call.server.transport.snapshot().client == call.caller.address
+    assert "c=IN IP6 ::1" in call.answer
 
 
 async def test_the_snapshot_names_client_vip_relay_and_phases(bench: Any, until: Until) -> None:

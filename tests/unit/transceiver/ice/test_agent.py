@@ -3,12 +3,12 @@
 import random
 from dataclasses import dataclass, field
 
-from voicecluster.transceiver.ice.agent import (
-    CONSENT_LOST_SECONDS,
-    MAX_PATHS,
+from hypothesis import given
+from hypothesis import strategies as st
+from voicecluster.transceiver.ice.agent import CONSENT_LOST_SECONDS, MAX_PATHS, IceAgent
+from voicecluster.transceiver.ice.outcome import (
     Expired,
     GenerationEnded,
-    IceAgent,
     PathAdded,
     PathRemoved,
     Refusal,
@@ -534,6 +534,25 @@ def test_twenty_restarts_in_a_row_keep_media_flowing_and_memory_bounded() -> Non
     assert bench.agent.restarts == 20
     assert len(bench.agent.paths) <= MAX_PATHS
     assert len(bench.agent.local_ufrags) == 1
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_at_all_make_the_agent_raise_or_open_a_path(data: bytes) -> None:
+    bench = Bench()
+    assert isinstance(bench.deliver(data), Refusal)
+    assert isinstance(bench.deliver(b"\x00\x01\x00\x00\x21\x12\xa4\x42" + data), Refusal)
+    header = spp_encode(HOME, VIP_UDP)
+    assert isinstance(bench.agent.handle_response(data, header, RELAY, 0.0), Refusal)
+
+
+@given(st.integers(0, 8 * 120 - 1))
+def test_a_check_with_any_bit_flipped_opens_no_path(bit: int) -> None:
+    bench = Bench()
+    check = bytearray(bench.request(nominate=True))
+    bit %= 8 * (len(check) - 8)  # the last attribute, FINGERPRINT, is optional and not signed
+    check[bit // 8] ^= 1 << (bit % 8)
+    assert isinstance(bench.deliver(bytes(check)), Refusal)
+    assert bench.agent.paths == {}
 
 
 def test_the_password_never_shows_in_a_repr() -> None:

@@ -15,16 +15,16 @@ from voicecluster.transceiver.dtls.endpoint import DtlsEndpoint, SrtpKeys
 from voicecluster.transceiver.dtls.identity import DtlsIdentity
 from voicecluster.transceiver.dtls.sctp import EventChannel
 from voicecluster.transceiver.dtls.snapshot import Phases, TransportSnapshot
-from voicecluster.transceiver.ice.agent import (
+from voicecluster.transceiver.ice.agent import IceAgent
+from voicecluster.transceiver.ice.mux import MediaSocket
+from voicecluster.transceiver.ice.outcome import (
     Expired,
     GenerationEnded,
-    IceAgent,
     PathAdded,
     PathRemoved,
     PathSelected,
     Refusal,
 )
-from voicecluster.transceiver.ice.mux import MediaSocket
 from voicecluster.transceiver.ice.path import Address, IceCredentials, Path
 from voicecluster.transceiver.sdp.offer import Offer
 

@@ -28,8 +28,17 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from voicecluster.transceiver.ice.outcome import (
+    Event,
+    Expired,
+    GenerationEnded,
+    PathAdded,
+    PathRemoved,
+    PathSelected,
+    Refusal,
+    Transmit,
+)
 from voicecluster.transceiver.ice.path import Address, IceCredentials, Path, PathChange, TokenBucket
 from voicecluster.wire import StunError, binding_request, binding_success, parse_stun, spp_decode
 
@@ -45,63 +54,6 @@ SILENT_SECONDS = 6.5
 _RETRY_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
 _PRIORITY = (110 << 24) + (65_535 << 8) + 255  # peer-reflexive, RFC 8445 section 7.1.1
 _AMPLIFICATION = 3
-
-
-class Refusal(StrEnum):
-    """Why a STUN message changed nothing; the value is the drop counter's reason."""
-
-    MALFORMED = "stun_malformed"
-    RATE = "stun_rate"
-    INTEGRITY = "stun_integrity"
-    USERNAME = "stun_username"
-    OLD_GENERATION = "stun_old_generation"
-    UNMATCHED = "stun_unmatched"
-
-
-@dataclass(frozen=True, slots=True)
-class Transmit:
-    """Send `payload` on `path`, by way of `relay`."""
-
-    path: Path
-    relay: Address
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class PathAdded:
-    """The first authentic check came by this path."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class PathRemoved:
-    """The path made room or fell silent; packets from it are strangers' again."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class PathSelected:
-    """Media goes this way from now on."""
-
-    path: Path
-    previous: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationEnded:
-    """Checks for this local ufrag are refused from now on."""
-
-    ufrag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """Nothing authentic was heard for the expiry time."""
-
-
-Event = PathAdded | PathRemoved | PathSelected | GenerationEnded | Expired
 
 
 @dataclass(frozen=True, slots=True)
