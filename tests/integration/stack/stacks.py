@@ -77,24 +77,29 @@ def alive(pid: int) -> bool:
         return False
 
 
+def launch(home: Path, file: Path, *options: str) -> Stack:
+    """Start `up FILE`; its state is below `home`, its output in a file beside it."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(home)}
+    command = [sys.executable, "-m", "voicecluster.cli.main", "up", str(file), "--name", file.stem, *options]
+    with (home / f"{file.stem}.out").open("w") as output:
+        up = subprocess.Popen(command, env=environment, stdout=output, stderr=output, text=True)
+    return Stack(StackDirectory(home / "voicecluster" / file.stem), up, environment, file)
+
+
 def start(home: Path, file: Path, *options: str) -> Stack:
     """Start `up FILE` and wait until all is ready."""
-    environment = {**os.environ, "XDG_STATE_HOME": str(home)}
-    output = (home / f"{file.stem}.out").open("w")
-    command = [sys.executable, "-m", "voicecluster.cli.main", "up", str(file), "--name", file.stem, *options]
-    up = subprocess.Popen(command, env=environment, stdout=output, stderr=output, text=True)
-    stack = Stack(StackDirectory(home / "voicecluster" / file.stem), up, environment, file)
+    stack = launch(home, file, *options)
 
     def ready() -> bool:
-        assert up.poll() is None, (home / f"{file.stem}.out").read_text()
+        assert stack.up.poll() is None, (home / f"{file.stem}.out").read_text()
         status = stack.directory.running()
         return status is not None and status.ready
 
     try:
         within(START_SECONDS, ready)
     except BaseException:
-        up.kill()
-        up.wait()
+        stack.up.kill()
+        stack.up.wait()
         raise
     return stack
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import ssl
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ from tests.integration.stack.stacks import (
     VICTIMS,
     Stack,
     alive,
+    end,
     json_of,
+    launch,
     run,
+    start,
     within,
 )
 
@@ -102,6 +107,17 @@ def test_told_to_stop_it_ends_within_three_seconds_and_leaves_nothing(
     assert small.run("status").returncode != 0
 
 
+def test_interrupted_while_it_starts_it_leaves_nothing_either(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(ONE_REGION, encoding="utf-8")
+    stack = launch(tmp_path, file, "--signaling", "127.0.106.9:8080", "--internal", "127.0.108.0/24")
+    within(START_SECONDS, lambda: stack.look() is not None and len(stack.pids()) >= 2)
+    pids = stack.pids()
+    stack.up.send_signal(signal.SIGINT)
+    assert stack.up.wait(END_SECONDS) == 0
+    assert not [pid for pid in pids if alive(pid)]
+
+
 def test_killed_it_leaves_no_process(small: Stack) -> None:
     pids = small.pids()
     small.up.kill()
@@ -111,6 +127,21 @@ def test_killed_it_leaves_no_process(small: Stack) -> None:
 
 def test_secrets_are_readable_by_their_owner_only(small: Stack) -> None:
     assert [path for path in small.directory.root.rglob("*") if path.stat().st_mode & 0o077] == []
+
+
+def test_on_an_address_with_tls_the_page_is_served_with_the_stacks_own_certificate(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(ONE_REGION, encoding="utf-8")
+    stack = start(tmp_path, file, "--address", "127.0.106.20", "--tls", "--internal", "127.0.108.0/24")
+    try:
+        trusted = ssl.create_default_context(cafile=stack.directory.secrets / "tls.crt")
+        with urllib.request.urlopen("https://127.0.106.20:8080/", context=trusted, timeout=5) as page:
+            assert b"<title>VoiceCluster</title>" in page.read()
+        seen = stack.look()
+        assert seen is not None
+        assert seen.regions == {"eu": ["127.0.106.20:3478"]}
+    finally:
+        end(stack)
 
 
 def test_detached_it_returns_when_ready_and_down_ends_it(tmp_path: Path) -> None:
