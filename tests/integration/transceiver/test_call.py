@@ -1,27 +1,26 @@
 """Whole calls: offer, ICE, DTLS, audio and events through processes, as a stock client sees them."""
 
 import socket
-from typing import TYPE_CHECKING
 
 import numpy
 
-if TYPE_CHECKING:
-    from conftest import Client, ClientOpener, Stack
+from tests.integration.transceiver.client import Client, ClientOpener
+from tests.integration.transceiver.stack import Stack
 
 
-async def test_the_echo_agent_is_heard(client: "Client") -> None:
+async def test_the_echo_agent_is_heard(client: Client) -> None:
     await client.dial(model="echo")
     await client.hear()
 
 
-async def test_the_only_remote_candidate_is_the_vip(stack: "Stack", client: "Client") -> None:
+async def test_the_only_remote_candidate_is_the_vip(stack: Stack, client: Client) -> None:
     await client.dial()
     host, port = stack.forwarder.vip
     candidates = [line for line in client.answer.splitlines() if line.startswith("a=candidate:")]
     assert [line.split()[4:6] for line in candidates] == [[host, str(port)]]
 
 
-async def test_the_data_channel_brings_the_session_and_its_updates(client: "Client") -> None:
+async def test_the_data_channel_brings_the_session_and_its_updates(client: Client) -> None:
     await client.dial(model="parrot")
     await client.event("session.created")
     client.channel.send('{"type": "session.update", "session": {"type": "realtime", "instructions": "Hi."}}')
@@ -31,7 +30,7 @@ async def test_the_data_channel_brings_the_session_and_its_updates(client: "Clie
 
 
 async def test_the_parrot_says_back_what_it_heard(
-    stack: "Stack", client_of: "ClientOpener", spoken: numpy.ndarray
+    stack: Stack, client_of: ClientOpener, spoken: numpy.ndarray
 ) -> None:
     async with client_of(stack.signaling, spoken) as client:
         await client.dial(model="parrot")
@@ -48,7 +47,7 @@ async def test_the_parrot_says_back_what_it_heard(
         await client.event("response.done")
 
 
-async def test_hostile_datagrams_harm_no_call(stack: "Stack", client: "Client") -> None:
+async def test_hostile_datagrams_harm_no_call(stack: Stack, client: Client) -> None:
     await client.dial()
     hostile = [b"", b"\x00", b"\x80" * 1400, bytes([200]) * 40, b"\x16\xfe\xff" + bytes(20), bytes(1472)]
     media = stack.media[(0, 0)], stack.media[(0, 1)]
@@ -66,7 +65,7 @@ async def test_hostile_datagrams_harm_no_call(stack: "Stack", client: "Client") 
     assert debug["rtp"]["lost"] == 0
 
 
-async def test_debug_tells_path_phases_and_quality(stack: "Stack", client: "Client") -> None:
+async def test_debug_tells_path_phases_and_quality(stack: Stack, client: Client) -> None:
     await client.dial(region="us-east")
     await client.hear()
     status, debug = await client.ask("GET", "/debug")
@@ -82,7 +81,7 @@ async def test_debug_tells_path_phases_and_quality(stack: "Stack", client: "Clie
     assert len(debug["path_history"]) >= 1
 
 
-async def test_another_key_sees_no_call(client: "Client") -> None:
+async def test_another_key_sees_no_call(client: Client) -> None:
     await client.dial()
     for method, tail in (("POST", "/hangup"), ("GET", "/debug"), ("DELETE", "")):
         status, _ = await client.ask(method, tail, key="other-key")
@@ -91,7 +90,7 @@ async def test_another_key_sees_no_call(client: "Client") -> None:
 
 
 async def test_hangup_reaches_the_owner_through_any_worker_of_any_region(
-    client: "Client", other_client: "Client"
+    client: Client, other_client: Client
 ) -> None:
     await client.dial(region="eu-west")
     await other_client.dial(region="us-east")
@@ -104,7 +103,7 @@ async def test_hangup_reaches_the_owner_through_any_worker_of_any_region(
 
 
 async def test_calls_of_two_regions_land_on_their_transceivers(
-    stack: "Stack", client: "Client", other_client: "Client"
+    stack: Stack, client: Client, other_client: Client
 ) -> None:
     await client.dial(region="eu-west")
     await other_client.dial(region="us-east")
@@ -114,7 +113,7 @@ async def test_calls_of_two_regions_land_on_their_transceivers(
 
 
 async def test_a_fragment_with_new_credentials_restarts_ice_and_one_without_does_not(
-    client: "Client",
+    client: Client,
 ) -> None:
     await client.dial()
     headers = {"Content-Type": "application/trickle-ice-sdpfrag"}
@@ -136,7 +135,7 @@ async def test_a_fragment_with_new_credentials_restarts_ice_and_one_without_does
     assert isinstance(body, dict)
 
 
-async def test_the_clients_close_ends_the_call(client: "Client", other_client: "Client") -> None:
+async def test_the_clients_close_ends_the_call(client: Client, other_client: Client) -> None:
     await client.dial()
     await client.peer.close()
     status = 200

@@ -1,12 +1,9 @@
 """Each thing that can be wrong with an offer gets 400 and is told which line it is about."""
 
-from typing import TYPE_CHECKING
-
 import aiohttp
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Stack
+from tests.integration.transceiver.stack import Stack
 
 OFFER = """v=0
 o=- 1 1 IN IP4 127.0.0.1
@@ -29,7 +26,7 @@ def without(start: str) -> str:
     return "".join(line for line in OFFER.splitlines(keepends=True) if not line.startswith(start))
 
 
-async def answer_to(stack: "Stack", sdp: str) -> tuple[int, dict[str, str]]:
+async def answer_to(stack: Stack, sdp: str) -> tuple[int, dict[str, str]]:
     headers = {"Authorization": "Bearer test-key", "Content-Type": "application/sdp"}
     async with aiohttp.ClientSession() as http:
         url = f"{stack.signaling}/v1/realtime/calls?region=us-east"
@@ -37,7 +34,7 @@ async def answer_to(stack: "Stack", sdp: str) -> tuple[int, dict[str, str]]:
             return reply.status, (await reply.json())["error"] if reply.status >= 400 else {}
 
 
-async def test_the_offer_itself_is_good_without_bundle_and_data_channel(stack: "Stack") -> None:
+async def test_the_offer_itself_is_good_without_bundle_and_data_channel(stack: Stack) -> None:
     assert await answer_to(stack, OFFER) == (201, {})
 
 
@@ -55,7 +52,7 @@ async def test_the_offer_itself_is_good_without_bundle_and_data_channel(stack: "
         pytest.param(OFFER.replace("t=0 0", "t=0 0\r\na=ice-lite"), "a=ice-lite", id="ice-lite"),
     ],
 )
-async def test_a_bad_offer_gets_400_that_names_the_line(stack: "Stack", sdp: str, line: str) -> None:
+async def test_a_bad_offer_gets_400_that_names_the_line(stack: Stack, sdp: str, line: str) -> None:
     status, error = await answer_to(stack, sdp)
     assert status == 400
     assert line in error["message"]

@@ -13,15 +13,14 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import aiohttp
 import psutil
 import pytest
 from voicecluster.wire import binding_request, parse_stun
 
-if TYPE_CHECKING:
-    from conftest import Client, ClientOpener, Stack, StackWriter
+from tests.integration.transceiver.client import Client, ClientOpener
+from tests.integration.transceiver.stack import Stack, StackWriter
 
 RESTART_SECONDS = 2.0
 
@@ -36,7 +35,7 @@ def _value(metrics: str, start: str) -> float:
     return sum(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith(start))
 
 
-async def _metrics_when_idle(stack: "Stack", region: str) -> str:
+async def _metrics_when_idle(stack: Stack, region: str) -> str:
     """The metrics as soon as they show no call."""
     async with asyncio.timeout(5):
         while True:
@@ -45,7 +44,7 @@ async def _metrics_when_idle(stack: "Stack", region: str) -> str:
                 return metrics
 
 
-async def test_a_killed_worker_takes_calls_again_within_two_seconds(stack: "Stack", client: "Client") -> None:
+async def test_a_killed_worker_takes_calls_again_within_two_seconds(stack: Stack, client: Client) -> None:
     before = set(stack.worker_pids("us-east"))
     (pid,) = before
     killed = time.monotonic()
@@ -62,7 +61,7 @@ async def test_a_killed_worker_takes_calls_again_within_two_seconds(stack: "Stac
 
 
 async def test_a_restarted_worker_answers_checks_of_lost_calls_with_a_signed_400(
-    stack: "Stack", client: "Client"
+    stack: Stack, client: Client
 ) -> None:
     await client.dial(region="us-east")
     ufrag, pwd = (
@@ -91,9 +90,7 @@ async def test_a_restarted_worker_answers_checks_of_lost_calls_with_a_signed_400
     assert len(answer) <= len(request)
 
 
-async def test_fifty_calls_leave_no_task_no_socket_and_no_nonce_behind(
-    stack: "Stack", client: "Client"
-) -> None:
+async def test_fifty_calls_leave_no_task_no_socket_and_no_nonce_behind(stack: Stack, client: Client) -> None:
     (pid,) = stack.worker_pids("us-east")
     worker = psutil.Process(pid)
     offer = await client.offer()
@@ -115,14 +112,14 @@ async def test_fifty_calls_leave_no_task_no_socket_and_no_nonce_behind(
     assert worker.num_fds() <= sockets + 4
 
 
-async def test_the_parents_metrics_are_those_of_all_workers(stack: "Stack") -> None:
+async def test_the_parents_metrics_are_those_of_all_workers(stack: Stack) -> None:
     metrics = _fetch(f"{stack.admin['eu-west']}/metrics")
     for worker in ("0", "1"):
         assert f'voicecluster_transceiver_calls{{worker="{worker}"}}' in metrics
         assert f'voicecluster_transceiver_worker_ready{{worker="{worker}"}} 1' in metrics
 
 
-async def test_logs_are_json_and_tell_a_calls_end_without_secrets(stack: "Stack", client: "Client") -> None:
+async def test_logs_are_json_and_tell_a_calls_end_without_secrets(stack: Stack, client: Client) -> None:
     await client.dial(region="us-east")
     await client.hear()
     await client.ask("POST", "/hangup")
@@ -144,7 +141,7 @@ async def test_logs_are_json_and_tell_a_calls_end_without_secrets(stack: "Stack"
 
 
 async def test_a_drained_transceiver_keeps_its_calls_and_tells_them(
-    new_stack: "StackWriter", client_of: "ClientOpener"
+    new_stack: StackWriter, client_of: ClientOpener
 ) -> None:
     stack = new_stack(limits={"drainSeconds": 30})
     stack.start("us-east")
@@ -165,9 +162,7 @@ async def test_a_drained_transceiver_keeps_its_calls_and_tells_them(
     assert stack.processes["us-east"].returncode == 0
 
 
-async def test_a_second_signal_ends_a_drain_at_once(
-    new_stack: "StackWriter", client_of: "ClientOpener"
-) -> None:
+async def test_a_second_signal_ends_a_drain_at_once(new_stack: StackWriter, client_of: ClientOpener) -> None:
     stack = new_stack(limits={"drainSeconds": 30})
     stack.start("us-east")
     stack.wait_ready("us-east")
@@ -180,7 +175,7 @@ async def test_a_second_signal_ends_a_drain_at_once(
         await asyncio.to_thread(stack.processes["us-east"].wait, 3)
 
 
-def test_no_worker_outlives_its_parent(new_stack: "StackWriter") -> None:
+def test_no_worker_outlives_its_parent(new_stack: StackWriter) -> None:
     stack = new_stack()
     stack.start("eu-west")
     stack.wait_ready("eu-west")
@@ -210,7 +205,7 @@ def _run(config: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_bad_config_is_one_line_and_exit_code_2(
-    new_stack: "StackWriter", changes: dict[str, object], names: list[str]
+    new_stack: StackWriter, changes: dict[str, object], names: list[str]
 ) -> None:
     result = _run(new_stack(**changes).configs["eu-west"])
     assert result.returncode == 2
@@ -220,7 +215,7 @@ def test_a_bad_config_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize("field", ["signaling", "internal", "media", "admin"])
-def test_a_taken_port_is_named_with_its_holder(new_stack: "StackWriter", field: str) -> None:
+def test_a_taken_port_is_named_with_its_holder(new_stack: StackWriter, field: str) -> None:
     stack = new_stack()
     config = json.loads(stack.configs["eu-west"].read_text())
     addresses = {
@@ -243,7 +238,7 @@ def test_a_taken_port_is_named_with_its_holder(new_stack: "StackWriter", field: 
 
 
 async def test_a_new_root_key_is_used_without_a_restart(
-    new_stack: "StackWriter", client_of: "ClientOpener"
+    new_stack: StackWriter, client_of: ClientOpener
 ) -> None:
     stack = new_stack()
     stack.start("us-east")
@@ -269,7 +264,7 @@ async def test_a_new_root_key_is_used_without_a_restart(
 
 
 async def test_a_full_transceiver_hands_over_to_its_sibling_and_then_says_503(
-    new_stack: "StackWriter", client_of: "ClientOpener"
+    new_stack: StackWriter, client_of: ClientOpener
 ) -> None:
     stack = new_stack(limits={"callsPerWorker": 1})
     stack.start("eu-west")
