@@ -12,11 +12,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import psutil
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from voicecluster.wire import binding_request, parse_stun
 
 from tests.integration.transceiver.client import Client, ClientOpener
@@ -280,3 +286,43 @@ async def test_a_full_transceiver_hands_over_to_its_sibling_and_then_says_503(
                 retry = reply.headers.get("Retry-After")
     assert statuses == [201, 201, 503]
     assert retry is not None
+
+
+def _self_signed(directory: Path) -> dict[str, str]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    certificate = builder.sign(key, hashes.SHA256())
+    files = {"certFile": str(directory / "cert.pem"), "keyFile": str(directory / "key.pem")}
+    Path(files["certFile"]).write_bytes(certificate.public_bytes(Encoding.PEM))
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    Path(files["keyFile"]).write_bytes(plain)
+    return files
+
+
+async def test_the_public_port_speaks_tls_where_the_config_says_so(
+    new_stack: StackWriter, tmp_path: Path
+) -> None:
+    stack = new_stack()
+    config = json.loads(stack.configs["us-east"].read_text())
+    config["signaling"]["tls"] = _self_signed(tmp_path)
+    stack.configs["us-east"].write_text(json.dumps(config))
+    stack.start("us-east")
+    await asyncio.to_thread(stack.wait_ready, "us-east")
+    url = stack.signaling.replace("http:", "https:") + "/v1/realtime/regions"
+    async with aiohttp.ClientSession() as http, http.get(url, ssl=False) as reply:
+        assert reply.status == 200
+
+
+def test_unusable_tls_files_are_one_line_and_exit_code_2(new_stack: StackWriter, tmp_path: Path) -> None:
+    stack = new_stack()
+    config = json.loads(stack.configs["us-east"].read_text())
+    config["signaling"]["tls"] = _self_signed(tmp_path)
+    (tmp_path / "key.pem").write_text("not a key")
+    stack.configs["us-east"].write_text(json.dumps(config))
+    result = _run(stack.configs["us-east"])
+    assert result.returncode == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert "cert.pem: signaling.tls: " in line
