@@ -27,9 +27,9 @@ class Stack:
     url: str
     vips: dict[str, str]
 
-    def kill_worker(self, debug: dict[str, Any]) -> None:
+    async def kill_worker(self, debug: dict[str, Any]) -> None:
         """Kill the worker process that `debug` says serves a call."""
-        seen = self.running.look()
+        seen = await asyncio.to_thread(self.running.look)
         assert seen is not None
         parent = next(process for process in seen.processes if process.name == debug["transceiver"])
         workers = [
@@ -40,7 +40,7 @@ class Stack:
 
     async def refused_checks(self, debug: dict[str, Any]) -> None:
         """Return as soon as the worker of `debug` has answered a check of a call it does not know."""
-        seen = self.running.look()
+        seen = await asyncio.to_thread(self.running.look)
         assert seen is not None
         admin = next(process.admin for process in seen.processes if process.name == debug["transceiver"])
         wanted = re.compile(

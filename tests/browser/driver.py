@@ -42,6 +42,9 @@ CHROMIUM_FLAGS = (
 
 FIREFOX_PREFERENCES = {
     "media.peerconnection.ice.loopback": True,
+    # without a granted permission Firefox gathers on the default route alone, and loopback is never that
+    "permissions.default.camera": 1,
+    "permissions.default.microphone": 1,
     "media.peerconnection.ice.obfuscate_host_addresses": False,
     "media.navigator.permission.disabled": True,
     "media.navigator.streams.fake": True,

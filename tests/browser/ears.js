@@ -9,6 +9,7 @@
   hum.connect(microphone);
   hum.start();
   let speech = null;
+  let held = null;
   const heard = [];
 
   const recorder = context.createScriptProcessor(256, 1, 1);
@@ -29,8 +30,13 @@
       speech = await context.decodeAudioData(bytes.buffer);
       return speech.duration;
     },
+    /** The page asks for the microphone as ever (Firefox gathers all addresses only then) and gets the feed. */
     replaceMicrophone() {
-      navigator.mediaDevices.getUserMedia = async () => microphone.stream.clone();
+      const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+      navigator.mediaDevices.getUserMedia = async (wanted) => {
+        held = await ask(wanted);
+        return microphone.stream.clone();
+      };
     },
     /** Say the loaded speech once; resolves with the time of its first sample. */
     say() {

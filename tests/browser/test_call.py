@@ -103,7 +103,7 @@ async def test_chromium_fails_within_a_second_once_a_restarted_worker_refuses_it
 ) -> None:
     async with calling(driver.chromium, stack, utterance, model="echo") as caller:
         debug = await caller.debug()
-        stack.kill_worker(debug)
+        await stack.kill_worker(debug)
         async with asyncio.timeout(10):
             await stack.refused_checks(debug)
         await caller.until("document.getElementById('state').dataset.state === 'failed'", within=1)
