@@ -58,7 +58,7 @@ class Calls:
         except OfferError as error:
             self._parts.metrics.refused.labels(error.code).inc()
             raise offer_refused(error, param="sdp") from None
-        candidates = _candidates(self._files.vips.regions.get(self._parts.region, ()))
+        candidates = candidates_of(self._files.vips.regions.get(self._parts.region, ()))
         if not candidates:
             raise ApiError(
                 503,
@@ -123,7 +123,7 @@ class Calls:
         return nonce
 
 
-def _candidates(vips: Sequence[Vip]) -> list[Candidate]:
+def candidates_of(vips: Sequence[Vip]) -> list[Candidate]:
     """One UDP VIP of each address family, chosen at random; IPv6 first, as RFC 8421 recommends."""
     families: dict[bool, list[Vip]] = {}
     for vip in vips:

@@ -33,7 +33,7 @@ class Files:
         self._vips = WatchedFile(config.vips_file, VipsFile)
         self._directory = WatchedFile(config.directory_file, DirectoryFile)
         self._api_keys_dir = _api_keys_dir(config)
-        self.keyring = _checked(config.keys_file, lambda: Keyring(self._keys.load(), config.cluster_id))
+        self.keyring = Keyring(self._keys.load(), config.cluster_id)
         self.directory = _checked(config.directory_file, lambda: Directory(self._directory.load()))
         self.vips = self._vips.load()
         self.on_keys: Callable[[Keyring], None] = lambda _: None
@@ -52,11 +52,7 @@ class Files:
                 group.create_task(self._watch_api_keys(self._api_keys_dir), name="watch API keys")
 
     def _new_keys(self, file: RootKeysFile) -> None:
-        try:
-            self.keyring = Keyring(file, self._config.cluster_id)
-        except ValueError as error:
-            log.warning("keys file refused, the keys before it stay", extra={"error": str(error)})
-            return
+        self.keyring = Keyring(file, self._config.cluster_id)
         self.on_keys(self.keyring)
         log.info("keys loaded", extra={"key_ids": sorted(file.keys), "mint": file.mint})
 
