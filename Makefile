@@ -59,7 +59,7 @@ fuzz: ## run every fuzz target for SECONDS=30 each
 
 lock: .venv/.packages ## write requirements.lock anew from what pyproject.toml asks for
 	$(BIN)/python -m pip install --quiet --upgrade "setuptools>=80" "setuptools-rust>=1.11"
-	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --no-build-isolation -e ".[operator,relay,transceiver,dev]"
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --no-build-isolation -e ".[client,operator,relay,transceiver,dev]"
 	$(BIN)/python -m pip freeze --exclude-editable --all | grep -v '^pip==' > requirements.lock
 
 clean: ## remove everything that was built
