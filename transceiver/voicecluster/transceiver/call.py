@@ -238,7 +238,7 @@ class Call:
     def _srtp(self, datagram: bytes, now: float) -> bool:
         authentic = self._rtp.receive(datagram, now)
         if authentic and not self.phases.has("first_audio"):
-            self.phases.reached("first_audio", now)
+            self.phases.reached("first_audio", self._loop.time())
         return authentic
 
     def _channel_open(self) -> None:
