@@ -9,7 +9,13 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from opuslib_next import Decoder, Encoder
+
+try:
+    from opuslib_next import Decoder, Encoder, OpusError
+except ImportError:
+    raise
+except Exception:  # what the package raises when there is no libopus has no class of its own
+    raise ImportError("libopus is not installed; on Debian: apt-get install libopus0") from None
 
 RATE = 16_000
 """Samples a second of everything in here; Opus carries that as wideband."""
@@ -134,7 +140,12 @@ class Recorder:
         timeline = np.zeros(int(WINDOW_SECONDS * RATE), dtype=np.float32)
         decoder = Decoder(RATE, 1)
         for (_, _, payload), offset in zip(self._packets, offsets, strict=True):
-            pcm = np.frombuffer(decoder.decode(payload, 6 * FRAME), dtype="<i2").astype(np.float32) / 32768
+            try:
+                pcm = (
+                    np.frombuffer(decoder.decode(payload, 6 * FRAME), dtype="<i2").astype(np.float32) / 32768
+                )
+            except OpusError:
+                continue  # not Opus: heard as silence
             place = origin + offset // _TICKS
             if 0 <= place < timeline.size:
                 part = timeline[place : place + pcm.size]

@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,9 +68,10 @@ def call(
       voicecluster call http://127.0.0.1:8080 --region us-east --seconds 10 --json
       VOICECLUSTER_API_KEY=… voicecluster call https://voice.example.com --model parrot
     """
-    from voicecluster.cli.client.dial import CallPlan, place_call
-    from voicecluster.cli.client.errors import CallError
-    from voicecluster.cli.client.report import print_call
+    with _client_installed():
+        from voicecluster.cli.client.dial import CallPlan, place_call
+        from voicecluster.cli.client.errors import CallError
+        from voicecluster.cli.client.report import print_call
 
     plan = CallPlan(
         url=url,
@@ -140,9 +142,10 @@ def load(
       voicecluster load http://127.0.0.1:8080 --calls 50 --seconds 10
       voicecluster load http://127.0.0.1:8080 --calls 200 --per-second 40 --json
     """
-    from voicecluster.cli.client.errors import CallError
-    from voicecluster.cli.client.load import Load, LoadPlan
-    from voicecluster.cli.client.report import print_load
+    with _client_installed():
+        from voicecluster.cli.client.errors import CallError
+        from voicecluster.cli.client.load import Load, LoadPlan
+        from voicecluster.cli.client.report import print_load
 
     plan = LoadPlan(
         url=url,
@@ -176,6 +179,16 @@ def load(
     else:
         print_load(Console(highlight=False), report)
     sys.exit(0 if report["ok"] else 1)
+
+
+@contextmanager
+def _client_installed() -> Iterator[None]:
+    """Turn a missing library of the client into one line with the remedy."""
+    try:
+        yield
+    except ImportError as error:
+        remedy = "install what a client needs with: pip install 'voicecluster[client]'"
+        raise click.ClickException(f"{error}; {remedy}") from None
 
 
 def read_key(key_file: Path | None) -> str | None:

@@ -51,3 +51,12 @@ def test_the_speech_has_frames_of_speech_and_pauses() -> None:
     sizes = [len(frame) for frame in speech().frames]
     assert len(sizes) == 250
     assert 60 <= sorted(sizes)[len(sizes) // 2] <= 250
+
+
+def test_a_payload_that_is_not_opus_is_passed_over() -> None:
+    recorder, frames = Recorder(), speech().frames
+    recorder.start(0.0, 0)
+    for index in range(150):
+        payload = b"\xff\xff\xff" if index % 10 == 0 else frames[index]
+        recorder.received(0.02 * index, 960 * index, payload)
+    assert recorder.listen().recognised

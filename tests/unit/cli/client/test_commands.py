@@ -1,6 +1,7 @@
 """The command line of `call` and `load`."""
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -46,3 +47,10 @@ def test_a_key_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(call, ["http://127.0.0.1:9", "--key-file", str(tmp_path / "none")])
     assert result.exit_code == 2
     assert "--key-file" in result.stderr
+
+
+def test_a_missing_library_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "voicecluster.cli.client.dial", None)
+    result = CliRunner().invoke(call, ["http://127.0.0.1:9"])
+    assert result.exit_code == 1
+    assert "voicecluster[client]" in result.stderr
