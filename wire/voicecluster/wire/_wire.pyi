@@ -2,6 +2,33 @@
 
 from typing import Final, Literal, final
 
+__all__ = [
+    "SPP_LEN",
+    "CallKey",
+    "Deframer",
+    "FramingError",
+    "HintError",
+    "HintKey",
+    "Opened",
+    "Route",
+    "SppError",
+    "SppHeader",
+    "StunError",
+    "StunMessage",
+    "binding_error",
+    "binding_indication",
+    "binding_request",
+    "binding_success",
+    "derive_key",
+    "frame",
+    "ice_pwd",
+    "key_id_of",
+    "parse_stun",
+    "spp_decode",
+    "spp_encode",
+    "stun_username",
+]
+
 SPP_LEN: Final = 38
 """Bytes of an SPP header; the payload of a datagram is `datagram[SPP_LEN:]`."""
 
@@ -116,7 +143,9 @@ class CallKey:
     def open(self, call_id: str) -> Opened:
         """Read a call id made with this key. Raises HintError for everything else."""
 
-def derive_key(root_secret: bytes, label: Literal["hint", "pwd", "call", "token", "internal"], cluster: int) -> bytes:
+def derive_key(
+    root_secret: bytes, label: Literal["hint", "pwd", "call", "token", "internal"], cluster: int
+) -> bytes:
     """K_label of a cluster, 32 bytes: HKDF-SHA256 of its root secret. ValueError unless that has 32 bytes and `cluster` is in 1..65535."""
 
 def key_id_of(ufrag_or_call_id: str) -> str:
@@ -239,8 +268,8 @@ def frame(datagram: bytes) -> bytes:
 class Deframer:
     """Finds the datagrams in a stream that comes in arbitrary pieces. Holds at most one unfinished frame."""
 
-    def __new__(cls, max_frame: int = 1472) -> Deframer:
-        """`max_frame`: bytes of the longest datagram, 1..65535; the default is the most that a client's may have."""
+    def __new__(cls, max_frame: int = ...) -> Deframer:
+        """`max_frame`: bytes of the longest datagram, 1..65535; by default 1,472, the most that a client's may have."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """The datagrams that these bytes complete, in order, null packets left out.
