@@ -131,6 +131,7 @@ async def test_an_offer_as_sdp_gets_201_an_answer_and_the_calls_location(
     assert response.headers["Location"] == f"{CALLS}/{KNOWN}"
     assert await response.text() == "v=0 answer"
     assert host.offers == [OfferRequest(OFFER, "gpt-realtime", None)]
+    assert response.headers["Server"] == "voicecluster"
 
 
 @pytest.mark.parametrize("as_file", [False, True])

@@ -86,22 +86,12 @@ class Call:
         self._remote_ufrag = opening.offer.ufrag
         self._ssrc = secrets.randbits(32) or 1
         self._agent = create(opening.model, default=parts.default_agent)
-        self._transport = CallTransport(
-            parts.socket,
-            parts.identity,
-            opening.credentials,
-            opening.offer,
-            ice_mode="Lite" if parts.ice_lite else "Full",
-            now=now,
-            setup_seconds=parts.limits.setup_seconds,
-            expiry_seconds=parts.limits.expiry_seconds,
-        )
         self._rtp = RtpSession(
             local_ssrc=self._ssrc,
             cname=CNAME,
             payload_type=opening.offer.audio.opus_pt,
             config=parts.media,
-            send=self._transport.send_media,
+            send=self._send_media,
             now=now,
         )
         self._session = RealtimeSession(
@@ -111,6 +101,17 @@ class Call:
             agent=self._agent,
             emit=self._emit,
             play=self._rtp.play,
+        )
+        # Last: what comes before may fail, and a transport is known to the socket from its start.
+        self._transport = CallTransport(
+            parts.socket,
+            parts.identity,
+            opening.credentials,
+            opening.offer,
+            ice_mode="Lite" if parts.ice_lite else "Full",
+            now=now,
+            setup_seconds=parts.limits.setup_seconds,
+            expiry_seconds=parts.limits.expiry_seconds,
         )
         self._transport.on_srtp = self._srtp
         self._transport.on_connected = self._connected
@@ -240,6 +241,9 @@ class Call:
         if authentic and not self.phases.has("first_audio"):
             self.phases.reached("first_audio", self._loop.time())
         return authentic
+
+    def _send_media(self, datagram: bytes) -> None:
+        self._transport.send_media(datagram)
 
     def _channel_open(self) -> None:
         self._guarded(self._session.opened, self._loop.time())

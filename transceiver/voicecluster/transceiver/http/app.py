@@ -41,6 +41,7 @@ def public_app(
 
     api = Api(host=host, place=place, forwarder=forwarder, identify=identify, sdp_bytes=sdp_bytes)
     app = web.Application(middlewares=[cors(cors_origins), refusals], client_max_size=_largest(sdp_bytes))
+    app.on_response_prepare.append(_sign)
     app.add_routes([*api.routes(), web.get(REGIONS_PATH, regions), *page_routes()])
     return app
 
@@ -74,6 +75,10 @@ def internal_app(
     app = web.Application(middlewares=[refusals], client_max_size=_largest(4 * sdp_bytes))
     app.add_routes([*api.routes(), web.get(METRICS_PATH, show_metrics), web.get(READY_PATH, show_ready)])
     return app
+
+
+async def _sign(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "voicecluster"  # instead of every version that we are made of
 
 
 def _largest(sdp_bytes: int) -> int:
