@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from voicecluster.transceiver.ice.agent import CONSENT_LOST_SECONDS, MAX_PATHS, IceAgent
 from voicecluster.transceiver.ice.outcome import (
@@ -536,6 +536,7 @@ def test_twenty_restarts_in_a_row_keep_media_flowing_and_memory_bounded() -> Non
     assert len(bench.agent.local_ufrags) == 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_at_all_make_the_agent_raise_or_open_a_path(data: bytes) -> None:
     bench = Bench()
@@ -545,6 +546,7 @@ def test_no_bytes_at_all_make_the_agent_raise_or_open_a_path(data: bytes) -> Non
     assert isinstance(bench.agent.handle_response(data, header, RELAY, 0.0), Refusal)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 8 * 120 - 1))
 def test_a_check_with_any_bit_flipped_opens_no_path(bit: int) -> None:
     bench = Bench()

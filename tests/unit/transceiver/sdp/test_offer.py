@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from voicecluster.transceiver.sdp import Fingerprint, Offer, OfferError, parse_offer
 
@@ -167,6 +167,7 @@ def test_an_error_never_shows_a_password() -> None:
     assert "short-secret" not in f"{error} {error.line}"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_an_offer_or_an_offer_error(text: str) -> None:
     for candidate in (text, "v=0\r\n" + text, minimal(session=text), minimal(audio=text)):
@@ -174,6 +175,7 @@ def test_any_text_is_an_offer_or_an_offer_error(text: str) -> None:
             assert isinstance(parse_offer(candidate), Offer)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_any_damage_to_a_browsers_offer_is_survived(data: st.DataObject) -> None:
     lines = CHROMIUM.split("\r\n")
