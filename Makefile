@@ -56,7 +56,7 @@ bench-transceiver: setup ## calls per core and set-up times beside stock aiortc
 fuzz: ## run every fuzz target for SECONDS=30 each
 	@rustup run nightly rustc --version >/dev/null 2>&1 || { echo "Fuzzing needs a nightly compiler: rustup toolchain install nightly" >&2; exit 1; }
 	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
-	cd wire/fuzz && for target in $$(cargo fuzz list); do cargo +nightly fuzz run "$$target" -- -max_total_time=$(SECONDS_EACH) -verbosity=0 -print_final_stats=1; done
+	cd wire/fuzz && for target in $$(cargo fuzz list); do mkdir -p "target/found/$$target"; cargo +nightly fuzz run "$$target" "target/found/$$target" "corpus/$$target" -- -max_total_time=$(SECONDS_EACH) -verbosity=0 -print_final_stats=1; done
 
 lock: .venv/.packages ## write requirements.lock anew from what pyproject.toml asks for
 	$(BIN)/python -m pip install --quiet --upgrade "setuptools>=80" "setuptools-rust>=1.11"

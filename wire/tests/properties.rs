@@ -10,10 +10,12 @@ use voicecluster_wire::spp;
 use voicecluster_wire::stun::{Builder, Class, StunView};
 
 fn opened() -> impl Strategy<Value = Opened> {
-    (1..=u16::MAX, any::<u16>(), any::<u8>(), 0..1u64 << 40).prop_map(|(cluster, ordinal, worker, nonce)| Opened {
-        route: Route::new(cluster, ordinal, worker).expect("not cluster 0"),
-        nonce: Nonce::new(nonce).expect("40 bits"),
-    })
+    (1..=u16::MAX, any::<u16>(), any::<u8>(), 0..1u64 << 40).prop_map(
+        |(cluster, ordinal, worker, nonce)| Opened {
+            route: Route::new(cluster, ordinal, worker).expect("not cluster 0"),
+            nonce: Nonce::new(nonce).expect("40 bits"),
+        },
+    )
 }
 
 fn key_id() -> KeyId {

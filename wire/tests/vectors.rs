@@ -28,7 +28,12 @@ fn derived_keys_are_the_vectors() {
     }
     for case in cases::<Case>("derive.json") {
         let purpose = Purpose::from_label(&case.label).expect("a purpose");
-        assert_eq!(keys::derive(&key(&case.root), purpose, case.cluster), key(&case.key), "{}", case.name);
+        assert_eq!(
+            keys::derive(&key(&case.root), purpose, case.cluster),
+            key(&case.key),
+            "{}",
+            case.name
+        );
     }
 }
 
@@ -60,8 +65,15 @@ struct Hint {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum HintOutcome {
-    Opens { cluster: u16, ordinal: u16, worker: u8, nonce: u64 },
-    Fails { error: String },
+    Opens {
+        cluster: u16,
+        ordinal: u16,
+        worker: u8,
+        nonce: u64,
+    },
+    Fails {
+        error: String,
+    },
 }
 
 impl Hint {
@@ -71,15 +83,33 @@ impl Hint {
 
     fn check(&self, opened: Result<Opened, HintError>, mint: impl Fn(Opened) -> Vec<u8>) {
         match &self.outcome {
-            &HintOutcome::Opens { cluster, ordinal, worker, nonce } => {
+            &HintOutcome::Opens {
+                cluster,
+                ordinal,
+                worker,
+                nonce,
+            } => {
                 let route = Route::new(cluster, ordinal, worker).expect("a route");
-                let expected = Opened { route, nonce: Nonce::new(nonce).expect("a nonce") };
+                let expected = Opened {
+                    route,
+                    nonce: Nonce::new(nonce).expect("a nonce"),
+                };
                 assert_eq!(opened, Ok(expected), "{}", self.name);
                 assert_eq!(mint(expected), self.text.as_bytes(), "{}", self.name);
-                assert_eq!(KeyId::of(self.text.as_bytes()), Ok(self.key_id()), "{}", self.name);
+                assert_eq!(
+                    KeyId::of(self.text.as_bytes()),
+                    Ok(self.key_id()),
+                    "{}",
+                    self.name
+                );
             }
             HintOutcome::Fails { error } => {
-                assert_eq!(opened.map_err(HintError::label), Err(error.as_str()), "{}", self.name);
+                assert_eq!(
+                    opened.map_err(HintError::label),
+                    Err(error.as_str()),
+                    "{}",
+                    self.name
+                );
             }
         }
     }
@@ -89,7 +119,9 @@ impl Hint {
 fn ufrags_open_as_the_vectors_say_and_mint_to_the_same_text() {
     for case in cases::<Hint>("hint.json") {
         let key = HintKey::new(case.key_id(), &key(&case.key));
-        case.check(key.open(case.text.as_bytes()), |opened| key.mint(opened.route, opened.nonce).to_vec());
+        case.check(key.open(case.text.as_bytes()), |opened| {
+            key.mint(opened.route, opened.nonce).to_vec()
+        });
     }
 }
 
@@ -97,7 +129,9 @@ fn ufrags_open_as_the_vectors_say_and_mint_to_the_same_text() {
 fn call_ids_open_as_the_vectors_say_and_mint_to_the_same_text() {
     for case in cases::<Hint>("call_id.json") {
         let key = CallKey::new(case.key_id(), &key(&case.key));
-        case.check(key.open(case.text.as_bytes()), |opened| key.mint(opened.route, opened.nonce).to_vec());
+        case.check(key.open(case.text.as_bytes()), |opened| {
+            key.mint(opened.route, opened.nonce).to_vec()
+        });
     }
 }
 
@@ -116,13 +150,21 @@ fn spp_headers_say_what_the_vectors_say() {
         let decoded = spp::decode(&bytes);
         match (case.client, case.proxy) {
             (Some(client), Some(proxy)) => {
-                let header = spp::Header { client: SocketAddr::from(client), proxy: SocketAddr::from(proxy) };
+                let header = spp::Header {
+                    client: SocketAddr::from(client),
+                    proxy: SocketAddr::from(proxy),
+                };
                 assert_eq!(decoded, Ok(header), "{}", case.name);
                 let mut written = [0; spp::LEN];
                 spp::encode(&mut written, header.client, header.proxy);
                 assert_eq!(written, bytes[..], "{}", case.name);
             }
-            _ => assert_eq!(decoded.err().map(spp::SppError::label), case.error.as_deref(), "{}", case.name),
+            _ => assert_eq!(
+                decoded.err().map(spp::SppError::label),
+                case.error.as_deref(),
+                "{}",
+                case.name
+            ),
         }
     }
 }
@@ -142,11 +184,22 @@ fn streams_hold_the_datagrams_of_the_vectors_whole_and_byte_by_byte() {
         for piece in [1, stream.len().max(1)] {
             let mut deframer = Deframer::new(16);
             let mut frames = Vec::new();
-            let fed: Result<(), _> =
-                stream.chunks(piece).try_for_each(|data| deframer.feed(data, |frame| frames.push(frame.to_vec())));
-            assert_eq!(fed.err().map(framing::FramingError::label), case.error.as_deref(), "{}", case.name);
+            let fed: Result<(), _> = stream
+                .chunks(piece)
+                .try_for_each(|data| deframer.feed(data, |frame| frames.push(frame.to_vec())));
+            assert_eq!(
+                fed.err().map(framing::FramingError::label),
+                case.error.as_deref(),
+                "{}",
+                case.name
+            );
             if let Some(expected) = &case.frames {
-                assert_eq!(frames, expected.iter().map(|frame| hex(frame)).collect::<Vec<_>>(), "{}", case.name);
+                assert_eq!(
+                    frames,
+                    expected.iter().map(|frame| hex(frame)).collect::<Vec<_>>(),
+                    "{}",
+                    case.name
+                );
                 assert_eq!(Some(deframer.pending()), case.pending, "{}", case.name);
             }
         }
@@ -195,14 +248,28 @@ fn stun_messages_say_what_the_vectors_say() {
         });
         match (read, case.outcome) {
             (Ok(view), StunOutcome::Says(said)) => {
-                assert_eq!(describe(&view, said.password.clone()), *said, "{}", case.name);
+                assert_eq!(
+                    describe(&view, said.password.clone()),
+                    *said,
+                    "{}",
+                    case.name
+                );
                 if let Some(password) = &said.password {
                     assert!(view.verify(password.as_bytes()), "{}", case.name);
-                    assert!(!view.verify(format!("{password}x").as_bytes()), "{}", case.name);
+                    assert!(
+                        !view.verify(format!("{password}x").as_bytes()),
+                        "{}",
+                        case.name
+                    );
                 }
             }
             (read, StunOutcome::Fails { error }) => {
-                assert_eq!(read.err().map(StunError::label), Some(error.as_str()), "{}", case.name);
+                assert_eq!(
+                    read.err().map(StunError::label),
+                    Some(error.as_str()),
+                    "{}",
+                    case.name
+                );
             }
             (Err(error), StunOutcome::Says(_)) => panic!("{}: {error}", case.name),
         }
@@ -212,13 +279,21 @@ fn stun_messages_say_what_the_vectors_say() {
 fn describe(view: &StunView<'_>, password: Option<String>) -> Said {
     Said {
         cls: view.class().label().to_owned(),
-        transaction_id: view.transaction_id().iter().map(|byte| format!("{byte:02x}")).collect(),
-        username: view.username().map(|username| String::from_utf8_lossy(username).into_owned()),
+        transaction_id: view
+            .transaction_id()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        username: view
+            .username()
+            .map(|username| String::from_utf8_lossy(username).into_owned()),
         priority: view.priority(),
         use_candidate: view.use_candidate(),
         ice_controlling: view.ice_controlling(),
         ice_controlled: view.ice_controlled(),
-        xor_mapped_address: view.xor_mapped_address().map(|address| (address.ip(), address.port())),
+        xor_mapped_address: view
+            .xor_mapped_address()
+            .map(|address| (address.ip(), address.port())),
         error_code: view.error_code().map(ErrorCode::get),
         has_integrity: view.has_integrity(),
         has_fingerprint: view.has_fingerprint(),
@@ -227,14 +302,24 @@ fn describe(view: &StunView<'_>, password: Option<String>) -> Said {
 }
 
 fn cases<C: DeserializeOwned>(file: &str) -> Vec<C> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("vectors")
+        .join(file);
     let text = std::fs::read_to_string(path).expect("the vectors are there");
-    serde_json::from_str::<File<C>>(&text).expect("the vectors have the form that this test knows").cases
+    serde_json::from_str::<File<C>>(&text)
+        .expect("the vectors have the form that this test knows")
+        .cases
 }
 
 fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).expect("hex") as u8).collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|digit| digit.to_digit(16).expect("hex") as u8)
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
 }
 
 fn key(text: &str) -> Key {

@@ -8,7 +8,9 @@ use voicecluster_wire::framing::{Deframer, HEADER_LEN, header};
 const MAX_FRAME: u16 = 64;
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&piece, stream)) = data.split_first() else { return };
+    let Some((&piece, stream)) = data.split_first() else {
+        return;
+    };
     let whole = read(stream, stream.len().max(1));
     let pieces = read(stream, usize::from(piece).max(1));
     assert_eq!(whole, pieces);
@@ -27,6 +29,8 @@ fuzz_target!(|data: &[u8]| {
 fn read(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize, bool) {
     let mut deframer = Deframer::new(MAX_FRAME);
     let mut frames = Vec::new();
-    let fed = stream.chunks(piece).try_for_each(|data| deframer.feed(data, |frame| frames.push(frame.to_vec())));
+    let fed = stream
+        .chunks(piece)
+        .try_for_each(|data| deframer.feed(data, |frame| frames.push(frame.to_vec())));
     (frames, deframer.pending(), fed.is_err())
 }

@@ -22,14 +22,29 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(KeyId::of(data), Ok(call.id()));
     }
     if let Some(opened) = data.first_chunk().and_then(opened_from) {
-        assert_eq!(hint.open(&hint.mint(opened.route, opened.nonce)), Ok(opened));
-        assert_eq!(call.open(&call.mint(opened.route, opened.nonce)), Ok(opened));
+        assert_eq!(
+            hint.open(&hint.mint(opened.route, opened.nonce)),
+            Ok(opened)
+        );
+        assert_eq!(
+            call.open(&call.mint(opened.route, opened.nonce)),
+            Ok(opened)
+        );
     }
 });
 
 fn opened_from(bytes: &[u8; 10]) -> Option<Opened> {
     let [c0, c1, o0, o1, worker, nonce @ ..] = *bytes;
-    let route = Route::new(u16::from_be_bytes([c0, c1]), u16::from_be_bytes([o0, o1]), worker)?;
-    let nonce = nonce.iter().fold(0, |nonce, &byte| nonce << 8 | u64::from(byte));
-    Some(Opened { route, nonce: Nonce::new(nonce)? })
+    let route = Route::new(
+        u16::from_be_bytes([c0, c1]),
+        u16::from_be_bytes([o0, o1]),
+        worker,
+    )?;
+    let nonce = nonce
+        .iter()
+        .fold(0, |nonce, &byte| nonce << 8 | u64::from(byte));
+    Some(Opened {
+        route,
+        nonce: Nonce::new(nonce)?,
+    })
 }

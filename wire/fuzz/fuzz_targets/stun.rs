@@ -6,7 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use voicecluster_wire::stun::{Builder, StunView};
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(view) = StunView::parse(data) else { return };
+    let Ok(view) = StunView::parse(data) else {
+        return;
+    };
     let _ = (view.check_fingerprint(), view.verify(b"password"));
     if view.method().is_none() {
         return;
@@ -21,7 +23,9 @@ fuzz_target!(|data: &[u8]| {
 fn rewrite(view: &StunView<'_>) -> Builder {
     let mut builder = Builder::new(view.class(), *view.transaction_id());
     if let Some(username) = view.username() {
-        builder = builder.username(username).expect("a username that was read is short enough");
+        builder = builder
+            .username(username)
+            .expect("a username that was read is short enough");
     }
     if let Some(priority) = view.priority() {
         builder = builder.priority(priority);
@@ -39,15 +43,26 @@ fn rewrite(view: &StunView<'_>) -> Builder {
         builder = builder.xor_mapped_address(mapped);
     }
     if let Some(code) = view.error_code() {
-        builder = builder.error_code(code, "").expect("no reason is short enough");
+        builder = builder
+            .error_code(code, "")
+            .expect("no reason is short enough");
     }
     builder
 }
 
 fn said<'v>(view: &'v StunView<'_>) -> impl PartialEq + std::fmt::Debug + use<'v> {
     (
-        (view.class(), *view.transaction_id(), view.username().map(<[u8]>::to_vec), view.priority()),
-        (view.use_candidate(), view.ice_controlling(), view.ice_controlled()),
+        (
+            view.class(),
+            *view.transaction_id(),
+            view.username().map(<[u8]>::to_vec),
+            view.priority(),
+        ),
+        (
+            view.use_candidate(),
+            view.ice_controlling(),
+            view.ice_controlled(),
+        ),
         (view.xor_mapped_address(), view.error_code()),
     )
 }
