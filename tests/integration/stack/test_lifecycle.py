@@ -23,7 +23,7 @@ from tests.integration.stack.stacks import (
 )
 
 BACK_SECONDS = 2.0
-PARENT_BACK_SECONDS = 3.0
+PARENT_BACK_SECONDS = 5.0
 """A transceiver's parent imports everything anew before it can fork its workers."""
 END_SECONDS = 3.0
 GONE_SECONDS = 2.0
