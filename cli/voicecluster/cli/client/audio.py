@@ -27,6 +27,9 @@ AUDIBLE_RMS = 0.01
 RECOGNISED = 0.4
 """A correlation that other speech does not reach."""
 WINDOW_SECONDS = 10.0
+LONGEST_DELAY = PERIOD_FRAMES * FRAME
+"""In samples; after that the speech repeats itself."""
+BAND_HZ = (300.0, 3400.0)
 _TICKS = 48_000 // RATE
 Samples = npt.NDArray[np.float32]
 
@@ -159,31 +162,38 @@ class Recorder:
 
 def _compare(spoken: Samples, received: Samples) -> Heard:
     """Look second by second, as the other side's jitter buffer may change its delay in between."""
-    seconds = received.reshape(-1, RATE)
     rms = float(np.sqrt((received.reshape(-1, 10 * FRAME) ** 2).mean(axis=1)).max())
+    loud = np.sqrt((received.reshape(-1, RATE) ** 2).mean(axis=1)) >= AUDIBLE_RMS
+    before = np.zeros(LONGEST_DELAY, dtype=np.float32)
+    said, heard = _voice_band(np.concatenate((before, spoken))), _voice_band(received)
     found = [
-        _find(second, spoken, index * RATE)
-        for index, second in enumerate(seconds)
-        if np.sqrt((second**2).mean()) >= AUDIBLE_RMS
+        _find(heard[second * RATE :][:RATE], said[second * RATE :][: LONGEST_DELAY + RATE])
+        for second in np.flatnonzero(loud)
     ]
     if not found:
         return Heard(rms, 0.0, 0.0, None)
     likeness = [correlation for correlation, _ in found]
-    delays = [lag for correlation, lag in found if correlation >= RECOGNISED]
+    delays = [delay for correlation, delay in found if correlation >= RECOGNISED]
     delay_ms = 1000 * float(np.median(delays)) / RATE if delays else None
     return Heard(rms, float(np.median(likeness)), max(likeness), delay_ms)
 
 
-def _find(second: Samples, spoken: Samples, start: int) -> tuple[float, int]:
-    """The best normalised correlation of `second`, heard at sample `start`, with anything spoken in the
-    period before it, and how many samples before."""
-    earliest = max(0, start - PERIOD_FRAMES * FRAME)
-    before = spoken[earliest : start + second.size]
+def _voice_band(samples: Samples) -> Samples:
+    """Without what is below the voice's formants: there, speech codecs filter as they see fit and shift phases."""
+    spectrum = np.fft.rfft(samples)
+    frequencies = np.fft.rfftfreq(samples.size, 1 / RATE)
+    spectrum[(frequencies < BAND_HZ[0]) | (frequencies > BAND_HZ[1])] = 0
+    return np.asarray(np.fft.irfft(spectrum, samples.size), dtype=np.float32)
+
+
+def _find(second: Samples, before: Samples) -> tuple[float, int]:
+    """The best normalised correlation of a second with any second of `before`, and how many samples that lies before
+    the end."""
     size = 1 << (before.size + second.size).bit_length()
     cross = np.fft.irfft(np.fft.rfft(before, size) * np.conj(np.fft.rfft(second, size)), size)
     places = before.size - second.size + 1
     energy = np.concatenate(([0.0], np.cumsum(before.astype(np.float64) ** 2)))
-    norms = np.sqrt(np.maximum(energy[second.size :] - energy[:places], 1e-9)) * np.linalg.norm(second)
-    scores = cross[:places] / norms
+    norms = np.sqrt(np.maximum(energy[second.size :] - energy[:places], 1e-3)) * np.linalg.norm(second)
+    scores = cross[:places] / np.maximum(norms, 1e-9)
     best = int(np.argmax(scores))
-    return max(0.0, float(scores[best])), start - earliest - best
+    return max(0.0, float(scores[best])), places - 1 - best
