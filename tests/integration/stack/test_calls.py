@@ -7,14 +7,23 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
 from aiortc import RTCPeerConnection, RTCSessionDescription
 
-from tests.integration.stack.stacks import START_SECONDS, VICTIMS, Stack, json_of, within
+from tests.integration.stack.stacks import (
+    ONE_REGION,
+    START_SECONDS,
+    VICTIMS,
+    Stack,
+    end,
+    json_of,
+    start,
+    within,
+)
 
 ANY_WORKER_REQUESTS = 24
 """Fresh connections are spread over all workers; that so many miss a region is a matter of one in millions."""
@@ -100,6 +109,36 @@ async def _any_worker_knows(session: aiohttp.ClientSession, call: str, region: s
         async with session.get(f"{call}/debug") as reply:
             assert reply.status == 200
             assert (await reply.json())["region"] == region
+
+
+@pytest.fixture(scope="module")
+def dual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One relay that serves a VIP of each family."""
+    home = tmp_path_factory.mktemp("dual")
+    file = home / "dual.yaml"
+    text = ONE_REGION.replace("[127.0.106.9]", "[127.0.106.7, '::1']").replace(
+        "clusterId: 9", "clusterId: 9\n  signaling: {auth: {mode: None}}"
+    )
+    file.write_text(text, encoding="utf-8")
+    stack = start(home, file, "--signaling", "127.0.106.7:8080", "--internal", "127.0.109.0/24")
+    yield stack
+    end(stack)
+
+
+@pytest.mark.parametrize(
+    ("options", "vip"),
+    [
+        pytest.param(["--ip", "4"], "127.0.106.7:3478", id="IPv4"),
+        pytest.param(["--ip", "6"], "[::1]:3478", id="IPv6"),
+        pytest.param(["--rsa"], None, id="RSA certificate"),
+    ],
+)
+def test_a_call_of_either_family_and_with_either_certificate_is_heard_through_one_relay(
+    dual: Stack, options: list[str], vip: str | None
+) -> None:
+    report = json_of(dual.run("call", "http://127.0.106.7:8080", "--json", "--seconds", "3", *options))
+    assert report["ok"] is True, report
+    assert vip is None or report["selected"] == vip
 
 
 @pytest.mark.parametrize(("victim", "lost"), [("relay control plane", 0), ("relay engine", 250)])
