@@ -114,12 +114,20 @@ def _servers() -> dict[str, float]:
 
 
 def _program(directory: Path) -> str | None:
-    """Which of the server's programs a process is; workers that a parent forked keep its command line."""
+    """Which of the server's programs a process is. None when it is no server, or gone."""
     try:
-        arguments = (directory / "cmdline").read_bytes().split(b"\0")[:3]
+        return program_of((directory / "cmdline").read_bytes())
     except OSError:
         return None
-    names = [os.path.basename(argument.decode("utf-8", "replace")) for argument in arguments]
+
+
+def program_of(command_line: bytes) -> str | None:
+    """Which of the server's programs a command line of /proc starts.
+
+    A script's name stands behind its interpreter's; a forked worker writes a title, words with blanks, in its place.
+    """
+    words = [word for argument in command_line.split(b"\0")[:3] for word in argument.split(b" ")[:1]]
+    names = [os.path.basename(word.decode("utf-8", "replace")) for word in words]
     return next((name for name in names if name in SERVER_PROGRAMS), None)
 
 

@@ -1,7 +1,7 @@
 """Naming the bottleneck."""
 
 import pytest
-from voicecluster.cli.client.usage import Sample, Usage, between, judge
+from voicecluster.cli.client.usage import Sample, Usage, between, judge, program_of
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,17 @@ def test_use_is_cpu_over_time_and_only_of_processes_that_were_there_all_along() 
     after = Sample(12.0, 2.0, 6.0, {"a[1]": 4.0, "new[3]": 1.0})
     usage = between(before, after)
     assert (usage.own, usage.servers) == (0.5, {"a[1]": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("command_line", "program"),
+    [
+        (b"/opt/bin/voicecluster-relay-engine\0run\0--control\0/run/x\0", "voicecluster-relay-engine"),
+        (b"/usr/bin/python3\0/opt/bin/voicecluster-transceiver\0--config\0x\0", "voicecluster-transceiver"),
+        (b"voicecluster-transceiver worker --index 1\0\0\0\0", "voicecluster-transceiver"),
+        (b"/usr/bin/tail\0-f\0/var/log/x\0voicecluster-transceiver\0", None),
+        (b"", None),
+    ],
+)
+def test_a_server_is_known_by_its_command_line_or_its_title(command_line: bytes, program: str | None) -> None:
+    assert program_of(command_line) == program
