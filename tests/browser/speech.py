@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 Samples = npt.NDArray[np.float64]
 WINDOW_SAMPLES = 6000
+DRIFT_SAMPLES = 7200
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then it runs away."
 
 
-def synthesise(path: Path, *, tail_seconds: float) -> Path:
-    """Write `SENTENCE` as a 48 kHz mono WAV to `path`, followed by silence."""
+def synthesise(path: Path, *, tail_seconds: float, sentence: str = SENTENCE) -> Path:
+    """Write `sentence` as a 48 kHz mono WAV to `path`, followed by silence."""
     raw = path.with_suffix(".raw.wav")
-    subprocess.run(["espeak-ng", "-s", "160", "-w", str(raw), SENTENCE], check=True)
+    subprocess.run(["espeak-ng", "-s", "160", "-w", str(raw), sentence], check=True)
     rate, samples = _stored(raw)
     count = round(len(samples) * 48000 / rate)
     resampled = np.interp(np.arange(count) * rate / 48000, np.arange(len(samples)), samples)
@@ -67,29 +68,34 @@ def first_sound(samples: Samples, level: float = 0.01) -> float:
 
 
 def likeness(said: Samples, heard: Samples) -> float:
-    """How much of `said` is in `heard` (0..1): the best correlation of each loud quarter of a second.
+    """How much of `said` is in `heard` (0..1): the best correlation of each loud quarter of a second near its place.
 
     In pieces, because a browser's jitter buffer stretches time by a few per cent, which a listener does not hear.
-    The pieces are weighted by their energy.
+    The pieces are weighted by their energy; their place is what most of them agree on, give or take `DRIFT_SAMPLES`.
     """
-    piece = WINDOW_SAMPLES
-    windows = [said[start : start + piece] for start in range(0, len(said) - piece + 1, piece)]
-    energies = np.array([float((window**2).sum()) for window in windows])
-    loud = [index for index, energy in enumerate(energies) if energy > 0.1 * energies.max()]
-    found = np.array([_best_correlation(windows[index], heard) for index in loud])
-    return float((found * energies[loud]).sum() / energies[loud].sum())
+    starts = range(0, len(said) - WINDOW_SAMPLES + 1, WINDOW_SAMPLES)
+    windows = {start: said[start : start + WINDOW_SAMPLES] for start in starts}
+    energies = {start: float((window**2).sum()) for start, window in windows.items()}
+    loud = [start for start in starts if energies[start] > 0.1 * max(energies.values())]
+    curves = {start: _correlation(windows[start], heard) for start in loud}
+    delay = int(np.median([int(curves[start].argmax()) - start for start in loud]))
+    best = {start: _around(curves[start], start + delay) for start in loud}
+    return sum(best[start] * energies[start] for start in loud) / sum(energies[start] for start in loud)
 
 
-def _best_correlation(window: Samples, heard: Samples) -> float:
-    """The highest normalised correlation of `window` with any stretch of `heard` of its length."""
-    if len(heard) < len(window):
-        return 0.0
-    size = len(heard) + len(window)
-    products = np.fft.irfft(np.fft.rfft(heard, size) * np.conj(np.fft.rfft(window, size)), size)
-    running = np.concatenate([[0.0], np.cumsum(heard**2)])
+def _around(curve: Samples, place: int) -> float:
+    near = curve[max(0, place - DRIFT_SAMPLES) : max(0, place + DRIFT_SAMPLES)]
+    return float(near.max()) if len(near) else 0.0
+
+
+def _correlation(window: Samples, heard: Samples) -> Samples:
+    """The normalised correlation of `window` with `heard` from each of its samples on; 0 where that is silent."""
+    padded = np.concatenate([heard, np.zeros(len(window))])
+    size = len(padded) + len(window)
+    products = np.fft.irfft(np.fft.rfft(padded, size) * np.conj(np.fft.rfft(window, size)), size)
+    running = np.concatenate([[0.0], np.cumsum(padded**2)])
     energy = running[len(window) :] - running[: -len(window)]
     audible = energy > 1e-6 * len(window)
-    if not audible.any():
-        return 0.0
-    scale = np.sqrt(energy[audible] * (window**2).sum())
-    return float((products[: len(energy)][audible] / scale).max())
+    scale = np.sqrt(np.where(audible, energy, 1.0) * (window**2).sum())
+    curve: Samples = np.where(audible, products[: len(energy)] / scale, 0.0)
+    return curve

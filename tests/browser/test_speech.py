@@ -22,3 +22,12 @@ def test_a_delayed_quieter_copy_is_like_what_was_said(said: speech.Samples) -> N
 def test_noise_is_not_like_what_was_said(said: speech.Samples) -> None:
     heard = np.random.default_rng(1).normal(0, 0.1, len(said) + 24000)
     assert speech.likeness(said, heard) < 0.3
+
+
+def test_other_speech_of_the_same_voice_is_not_like_what_was_said(
+    said: speech.Samples, tmp_path: Path
+) -> None:
+    sentence = "Nobody would have believed, in the last years, how many calls one address can carry."
+    other = speech.read(speech.synthesise(tmp_path / "other.wav", tail_seconds=1, sentence=sentence))
+    likeness = speech.likeness(said, other)
+    assert likeness < 0.4, likeness
