@@ -85,6 +85,10 @@ async def test_an_interruption_silences_the_parrot_within_200_ms(
         interrupted = await caller.say() + onset
         silenced = await caller.last_heard(quiet_ms=400)
         assert silenced - interrupted < 200
+        # it was speaking, and stopped for this: silence alone could be a pause or the answer's end
+        await caller.until(
+            "document.getElementById('log').textContent.includes('output_audio_buffer.cleared')"
+        )
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
