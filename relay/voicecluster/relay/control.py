@@ -36,6 +36,7 @@ class ControlPlane:
         """Sends nothing before `run`."""
         self._config = config
         self._engine = engine
+        assert config.routes_file is not None
         self._routes_file = WatchedFile(config.routes_file, RoutesFile)
         self._keys_file = WatchedFile(
             config.keys_file, RelayKeysFile, empty=lambda file: not any(file.clusters.values())

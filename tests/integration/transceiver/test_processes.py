@@ -149,7 +149,7 @@ async def test_logs_are_json_and_tell_a_calls_end_without_secrets(stack: Stack, 
 async def test_a_drained_transceiver_keeps_its_calls_and_tells_them(
     new_stack: StackWriter, client_of: ClientOpener
 ) -> None:
-    stack = new_stack(limits={"drainSeconds": 30})
+    stack = new_stack(limits={"drainTimeoutSeconds": 30})
     stack.start("us-east")
     stack.wait_ready("us-east")
     async with client_of(stack.signaling) as client:
@@ -169,7 +169,7 @@ async def test_a_drained_transceiver_keeps_its_calls_and_tells_them(
 
 
 async def test_a_second_signal_ends_a_drain_at_once(new_stack: StackWriter, client_of: ClientOpener) -> None:
-    stack = new_stack(limits={"drainSeconds": 30})
+    stack = new_stack(limits={"drainTimeoutSeconds": 30})
     stack.start("us-east")
     stack.wait_ready("us-east")
     async with client_of(stack.signaling) as client:
@@ -206,7 +206,7 @@ def _run(config: Path) -> subprocess.CompletedProcess[str]:
         ({"regoin": "x"}, ["eu-west.json", "regoin", "unknown field"]),
         ({"defaultAgent": "cuckoo"}, ["defaultAgent", "parrot"]),
         ({"keysFile": "/nowhere/keys.json"}, ["/nowhere/keys.json"]),
-        ({"signaling": {"bind": "127.0.105.1:9999", "auth": {"mode": "APIKey"}}}, ["apiKeysDir"]),
+        ({"auth": {"mode": "APIKey"}}, ["apiKeysDir"]),
         ({"logLevel": "LOUD"}, ["LOUD"]),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_taken_port_is_named_with_its_holder(new_stack: StackWriter, field: st
     stack = new_stack()
     config = json.loads(stack.configs["eu-west"].read_text())
     addresses = {
-        "signaling": config["signaling"]["bind"],
+        "signaling": config["signaling"],
         "internal": f"{config['internalAddress']}:{config['internalPort'] + 1}",
         "media": f"{config['mediaAddress']}:{config['mediaPort'] + 1}",
         "admin": config["admin"],
@@ -307,7 +307,7 @@ async def test_the_public_port_speaks_tls_where_the_config_says_so(
 ) -> None:
     stack = new_stack()
     config = json.loads(stack.configs["us-east"].read_text())
-    config["signaling"]["tls"] = _self_signed(tmp_path)
+    config["tls"] = _self_signed(tmp_path)
     stack.configs["us-east"].write_text(json.dumps(config))
     stack.start("us-east")
     await asyncio.to_thread(stack.wait_ready, "us-east")
@@ -319,10 +319,10 @@ async def test_the_public_port_speaks_tls_where_the_config_says_so(
 def test_unusable_tls_files_are_one_line_and_exit_code_2(new_stack: StackWriter, tmp_path: Path) -> None:
     stack = new_stack()
     config = json.loads(stack.configs["us-east"].read_text())
-    config["signaling"]["tls"] = _self_signed(tmp_path)
+    config["tls"] = _self_signed(tmp_path)
     (tmp_path / "key.pem").write_text("not a key")
     stack.configs["us-east"].write_text(json.dumps(config))
     result = _run(stack.configs["us-east"])
     assert result.returncode == 2
     (line,) = result.stderr.strip().splitlines()
-    assert "cert.pem: signaling.tls: " in line
+    assert "cert.pem: tls: " in line

@@ -99,12 +99,12 @@ def _check_agent(config: TransceiverConfig) -> None:
 
 
 def _api_keys_dir(config: TransceiverConfig) -> Path | None:
-    auth = config.signaling.auth
+    auth = config.auth
     if auth.mode == "None":
         return None
     if auth.api_keys_dir is None:
         raise ConfigError(
-            f"{config.name}: signaling.auth.apiKeysDir: missing; name a directory of keys, or set mode: None"
+            f"{config.name}: auth.apiKeysDir: missing; name a directory of keys, or set mode: None"
         )
     return auth.api_keys_dir
 

@@ -21,7 +21,7 @@ FILE is YAML; `voicecluster up` writes one for each transceiver of a local stack
 
 \b
 Signals: TERM takes no more calls and ends when the present ones have ended, at the latest after
-limits.drainSeconds; INT, or a second TERM, ends at once. Exit code 2: FILE (or a file that it names, or
+limits.drainTimeoutSeconds; INT, or a second TERM, ends at once. Exit code 2: FILE (or a file that it names, or
 a port) cannot be used; one line on standard error says why.
 
 \b

@@ -89,7 +89,7 @@ class Parent:
     def run(self) -> int:
         """Start all and keep them until a signal ends them. Raises ConfigError before anything is started."""
         Files(self._config)
-        tls_context(self._config.signaling.tls)
+        tls_context(self._config.tls)
         self._check_ports()
         self._listen()
         gc.collect()
@@ -113,7 +113,7 @@ class Parent:
 
     def _check_ports(self) -> None:
         config = self._config
-        listen_tcp(config.signaling.bind, reuse_port=True, backlog=0).close()
+        listen_tcp(config.signaling, reuse_port=True, backlog=0).close()
         listen_tcp(config.admin, backlog=0).close()
         for index in range(config.workers):
             listen_tcp(join_address(config.internal_address, config.internal_port + index), backlog=0).close()
@@ -243,7 +243,7 @@ class Parent:
         first = self._stopping is None
         self._stopping = number
         if first:
-            log.info("ending", extra={"drain_seconds": self._config.limits.drain_seconds})
+            log.info("ending", extra={"drain_seconds": self._config.limits.drain_timeout_seconds})
         for child in self._children:
             child.start_at = None
         for child in self._workers:
@@ -251,7 +251,7 @@ class Parent:
                 os.kill(child.pid, number)
         seconds = KILL_SECONDS
         if number is signal.SIGTERM:
-            seconds = self._config.limits.drain_seconds + DRAIN_MARGIN_SECONDS
+            seconds = self._config.limits.drain_timeout_seconds + DRAIN_MARGIN_SECONDS
         self._next_stop_at = time.monotonic() + seconds
         self._tell()
 

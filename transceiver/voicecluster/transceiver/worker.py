@@ -56,7 +56,7 @@ def tls_context(tls: Tls | None) -> ssl.SSLContext | None:
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(
-            f"{tls.cert_file}: signaling.tls: {reason}; give a PEM chain and its private key"
+            f"{tls.cert_file}: tls: {reason}; give a PEM chain and its private key"
         ) from None
     return context
 
@@ -115,7 +115,7 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
     metrics = Metrics()
     route = Route(config.cluster_id, config.ordinal, index)
     async with AsyncExitStack() as stack:
-        public = listen_tcp(config.signaling.bind, reuse_port=True)
+        public = listen_tcp(config.signaling, reuse_port=True)
         stack.callback(public.close)
         internal = listen_tcp(join_address(config.internal_address, config.internal_port + index))
         stack.callback(internal.close)
@@ -173,21 +173,21 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
             place=place,
             forwarder=forwarder,
             api_keys=lambda: files.api_keys,
-            cors_origins=config.signaling.cors_origins,
+            cors_origins=config.cors_origins,
             sdp_bytes=config.limits.sdp_bytes,
         )
         await stack.enter_async_context(_served(siblings, internal, None))
-        site = await stack.enter_async_context(_served(everyone, public, tls_context(config.signaling.tls)))
+        site = await stack.enter_async_context(_served(everyone, public, tls_context(config.tls)))
         gc.set_threshold(*GC_THRESHOLDS)
         gc.freeze()
         log.info(
-            "worker ready", extra={"signaling": config.signaling.bind, "media": join_address(*socket.address)}
+            "worker ready", extra={"signaling": config.signaling, "media": join_address(*socket.address)}
         )
         notify("ready")
 
         await stop.drain.wait()
         notify("draining")
-        await _drain(calls, site, stop, config.limits.drain_seconds)
+        await _drain(calls, site, stop, config.limits.drain_timeout_seconds)
     log.info("worker ended")
 
 

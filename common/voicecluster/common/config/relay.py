@@ -3,9 +3,9 @@
 import ipaddress
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from voicecluster.common.config.keys import Key, KeyId
 from voicecluster.common.config.model import Address, LogLevel, Model, split_address
 
@@ -18,7 +18,9 @@ class Listener(Model):
 
     name: Annotated[str, Field(min_length=1, max_length=63)]
     bind: Address
-    advertise: Address
+    advertise: Address | None = None
+    """Absent: the VIP of `bind`'s address family that the VIPs file has for this region (and, where VIPs belong to
+    nodes, for this node); until it has one, `bind` itself."""
 
 
 class RelayLimits(Model):
@@ -41,22 +43,76 @@ class RelayLimits(Model):
     2.5 to 6 s between browsers' checks takes the protection away: tests do so to show the attack."""
 
 
-class RelayConfig(Model):
-    """`voicecluster-relay --config FILE`."""
+class SliceRoutes(Model):
+    """Routes from the EndpointSlices of the transceivers' headless Services. Kubernetes only.
 
-    name: str
+    A route is (the endpoint's address, `media_port` + worker); its ordinal is the number that the endpoint's
+    `hostname` ends with, the number of workers the slice's label `voicecluster.dev/workers` (Kubernetes copies the
+    labels of a Service to its slices).
+    """
+
+    namespace: str
+    selector: str
+    """Label selector of the slices, as kubectl takes it."""
+    cluster_id: Annotated[int, Field(ge=1, le=65535)]
+    media_port: Annotated[int, Field(ge=1, le=65535)] = 40000
+    cache_file: Path
+    """The last routes in force, for a start while the API server is absent."""
+
+
+class Leaving(Model):
+    """How a relay leaves on SIGTERM (DESIGN section 2, rule 9). Kubernetes only; absent: at once."""
+
+    namespace: str
+    service: str
+    """The relays' own Service: a successor is another ready endpoint of it."""
+    same_node: bool
+    """Whether a successor must be on this node (`externalTrafficPolicy: Local`)."""
+    grace_seconds: Annotated[float, Field(ge=1, le=86_400)]
+    """The pod's terminationGracePeriodSeconds."""
+
+
+class RelaySettings(Model):
+    """What all relays of a region share."""
+
     region: str
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     pin_workers: bool = False
+    routes_file: Path | None = None
+    routes_from: SliceRoutes | None = None
+    """Exactly one of `routes_file` and `routes_from`."""
+    keys_file: Path
+    vips_file: Path | None = None
+    """Needed where a listener does not say what it advertises."""
+    leaving: Leaving | None = None
+    log_level: LogLevel = "INFO"
+    limits: RelayLimits = RelayLimits()
+
+    @model_validator(mode="after")
+    def _one_source_of_routes(self) -> Self:
+        if (self.routes_file is None) == (self.routes_from is None):
+            raise ValueError("write either routesFile or routesFrom")
+        return self
+
+
+class RelayPodSettings(RelaySettings):
+    """The configuration file of relays in pods; `config.pod` makes a `RelayConfig` of it."""
+
+    listen_port: Annotated[int, Field(ge=1, le=65535)]
+    """UDP port of the VIP listeners, one on each of the pod's addresses."""
+
+
+class RelayConfig(RelaySettings):
+    """`voicecluster-relay --config FILE`."""
+
+    name: str
+    node: str | None = None
+    """The Kubernetes node it runs on."""
     listeners: Annotated[list[Listener], Field(min_length=1, max_length=64)]
     backbone: Address
     """The internal address that SPP datagrams leave from and come back to; never a public one."""
-    routes_file: Path
-    keys_file: Path
     admin: Address
     """Health and metrics."""
-    log_level: LogLevel = "INFO"
-    limits: RelayLimits = RelayLimits()
 
     @field_validator("listeners")
     @classmethod
@@ -64,7 +120,7 @@ class RelayConfig(Model):
         for what, values in (
             ("name", [listener.name for listener in listeners]),
             ("bind", [listener.bind for listener in listeners]),
-            ("advertise", [listener.advertise for listener in listeners]),
+            ("advertise", [listener.advertise for listener in listeners if listener.advertise is not None]),
         ):
             if (twice := _repeated(values)) is not None:
                 raise ValueError(f"two listeners have {what} '{twice}'; give each its own")

@@ -24,15 +24,6 @@ class Auth(Model):
     api_keys_dir: Path | None = None
 
 
-class Signaling(Model):
-    """The public HTTP API and the page; all workers listen on it (SO_REUSEPORT)."""
-
-    bind: Address
-    tls: Tls | None = None
-    auth: Auth = Auth()
-    cors_origins: list[str] = Field(default_factory=lambda: ["*"])
-
-
 class CallLimits(Model):
     """Bounds of one worker and of one call."""
 
@@ -42,8 +33,8 @@ class CallLimits(Model):
     expiry_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
     """A call without authenticated packets for so long has ended."""
     sdp_bytes: Annotated[int, Field(ge=1024, le=1_048_576)] = 65_536
-    drain_seconds: Annotated[float, Field(ge=0, le=86_400)] = 3600.0
-    """How long SIGTERM waits for calls to end by themselves."""
+    drain_timeout_seconds: Annotated[float, Field(ge=0, le=86_400)] = 3600.0
+    """How long a drain, and SIGTERM, wait for calls to end by themselves."""
 
 
 class MediaConfig(Model):
@@ -55,14 +46,45 @@ class MediaConfig(Model):
     """The longest the jitter buffer waits for a missing packet, in milliseconds."""
 
 
-class TransceiverConfig(Model):
-    """`voicecluster-transceiver --config FILE`."""
+class ObjectFile(Model):
+    """A file that this program keeps like a ConfigMap's entry, by watching the API server. Kubernetes only."""
 
-    name: str
+    file: Path
+    """Kept by us; where the API server is absent it stays as it is."""
+    seed: Path
+    """The same entry as Kubernetes mounts it, up to a minute late: what `file` begins with."""
+    namespace: str
+    config_map: str
+
+
+class TransceiverSettings(Model):
+    """What all transceivers of a region share."""
+
     cluster_id: Annotated[int, Field(ge=1, le=65535)]
     region: str
-    ordinal: Annotated[int, Field(ge=0, le=65535)]
     workers: Annotated[int, Field(ge=1, le=256)] = 1
+    keys_file: Path
+    vips_file: Path
+    vips_watch: ObjectFile | None = None
+    """Keeps `vips_file` current within seconds; absent where somebody else writes that file."""
+    directory_file: Path
+    drain_token_file: Path | None = None
+    """The token that `PUT /drain` on the admin port must bring; absent: nobody can drain but by a signal."""
+    auth: Auth = Auth()
+    cors_origins: list[str] = Field(default_factory=lambda: ["*"])
+    tls: Tls | None = None
+    ice_mode: Literal["Lite", "Full"] = "Lite"
+    default_agent: str = "parrot"
+    limits: CallLimits = CallLimits()
+    media: MediaConfig = MediaConfig()
+    log_level: LogLevel = "INFO"
+
+
+class TransceiverConfig(TransceiverSettings):
+    """`voicecluster-transceiver --config FILE`. In a pod the fields below come from it: see `config.pod`."""
+
+    name: str
+    ordinal: Annotated[int, Field(ge=0, le=65535)]
     media_address: Host
     """Where workers' media sockets are bound; internal, never public."""
     media_port: Port = 40000
@@ -71,15 +93,9 @@ class TransceiverConfig(Model):
     internal_port: Port = 9000
     """Worker w serves its siblings on internal_port + w."""
     admin: Address
-    signaling: Signaling
-    keys_file: Path
-    vips_file: Path
-    directory_file: Path
-    ice_mode: Literal["Lite", "Full"] = "Lite"
-    default_agent: str = "parrot"
-    limits: CallLimits = CallLimits()
-    media: MediaConfig = MediaConfig()
-    log_level: LogLevel = "INFO"
+    """Health, metrics and drain."""
+    signaling: Address
+    """The public HTTP API and the page; all workers listen on it (SO_REUSEPORT)."""
 
 
 class RootKeysFile(Model):
@@ -104,6 +120,9 @@ class Vip(Model):
     address: Host
     port: Port
     protocol: Literal["udp", "tcp"] = "udp"
+    node: str | None = None
+    """The node whose own address it is (HostNetwork); such VIPs go away with their node, so an answer names those
+    of two nodes."""
 
 
 class VipsFile(Model):
@@ -121,12 +140,24 @@ class Sibling(Model):
     workers: Annotated[int, Field(ge=1, le=256)]
 
 
+class SiblingRange(Model):
+    """The transceivers of a StatefulSet: `count` of them from ordinal `first` on, alike but for the ordinal."""
+
+    first: Annotated[int, Field(ge=0, le=65535)]
+    count: Annotated[int, Field(ge=0, le=1024)]
+    host: Annotated[str, Field(pattern=r"^[^{}]*\{ordinal\}[^{}]*$")]
+    """Host name with `{ordinal}` where that belongs."""
+    internal_port: Port
+    workers: Annotated[int, Field(ge=1, le=256)]
+
+
 class DirectoryRegion(Model):
-    """A region and its transceivers."""
+    """A region and its transceivers: one by one, or as a range."""
 
     name: str
     index: Annotated[int, Field(ge=0, le=63)]
-    transceivers: list[Sibling]
+    transceivers: list[Sibling] = []
+    range: SiblingRange | None = None
 
 
 class DirectoryFile(Model):

@@ -6,7 +6,6 @@ from voicecluster.common.config.transceiver import (
     DirectoryFile,
     DirectoryRegion,
     Sibling,
-    Signaling,
     Tls,
     TransceiverConfig,
     Vip,
@@ -40,14 +39,12 @@ def build_transceiver(
         internal_address=host,
         internal_port=INTERNAL_PORT,
         admin=join_address(host, ADMIN_PORT),
-        signaling=Signaling(
-            bind=join_address(*place.signaling()),
-            tls=_tls(place) if tls else None,
-            auth=Auth(
-                mode=cluster.spec.signaling.auth.mode, api_keys_dir=place.mount(API_KEYS) if by_key else None
-            ),
-            cors_origins=cluster.spec.signaling.cors_origins,
+        signaling=join_address(*place.signaling()),
+        tls=_tls(place) if tls else None,
+        auth=Auth(
+            mode=cluster.spec.signaling.auth.mode, api_keys_dir=place.mount(API_KEYS) if by_key else None
         ),
+        cors_origins=cluster.spec.signaling.cors_origins,
         keys_file=place.mount(ROOT_KEYS) / "keys.yaml",
         vips_file=place.mount(VIPS) / "vips.yaml",
         directory_file=place.mount(DIRECTORY) / "directory.yaml",
