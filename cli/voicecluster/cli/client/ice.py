@@ -3,8 +3,9 @@
 Driving it: hand every STUN datagram to `receive`, call `handle_timeout` when `poll_timeout` has passed, and
 after either send all that `poll_transmit` gives. It nominates regularly: a pair is checked first, the best
 valid pair is then checked with USE-CANDIDATE, and the answer to that selects it. From then on the selected
-pair is checked every 2.5 s as Chrome does (RFC 7675 consent); 30 s without an answer is failure, and so is a
-signed 400 at once.
+pair is checked every 2.5 s as Chrome does (RFC 7675 consent). When it has been silent for 4 s the other pairs
+are checked too, and the first that answers takes over; 30 s without any answer is failure, and so is a signed
+400 at once.
 """
 
 import enum
@@ -20,6 +21,8 @@ PEER_REFLEXIVE_PRIORITY = (110 << 24) + (65535 << 8) + 255
 CONSENT_SECONDS = 2.5
 CONSENT_RETRY_SECONDS = 0.9
 CONSENT_EXPIRY_SECONDS = 30.0
+WEAK_SECONDS = 4.0
+"""So long after its last answer the selected pair gets competition: two checks went unanswered."""
 FIRST_RETRY_SECONDS = 0.1
 LAST_RETRY_SECONDS = 1.6
 CHECK_GIVE_UP_SECONDS = 12.0
@@ -243,6 +246,8 @@ class IceAgent:
         if pair is self._chosen:
             self._consent_until = now + CONSENT_EXPIRY_SECONDS
             pair.next_check = max(pair.next_check, transaction.sent + CONSENT_SECONDS)
+        elif self._chosen is not None and self._is_weak(now):
+            self._select(pair, now)  # its check nominated it
         elif transaction.nominates and pair is self._nominating:
             self._select(pair, now)
         elif pair.state is _PairState.CHECKING and pair in self._pairs:
@@ -292,6 +297,14 @@ class IceAgent:
         elif now >= pair.next_check:
             self._check(pair, now, nominate=True)
             pair.next_check = now + CONSENT_RETRY_SECONDS
+            if self._is_weak(now):
+                for other in self._pairs:
+                    if other is not pair:
+                        self._check(other, now, nominate=True)
+
+    def _is_weak(self, now: float) -> bool:
+        """Whether the selected pair has been silent for too long."""
+        return now >= self._consent_until - CONSENT_EXPIRY_SECONDS + WEAK_SECONDS
 
     def _check(self, pair: _Pair, now: float, *, nominate: bool) -> None:
         remote = self._remote

@@ -25,6 +25,9 @@ AT_ONCE = 16
 """Calls that may be in set-up at the same time."""
 LISTENED = 8
 """Calls whose sound is decoded afterwards."""
+FRAME_MS = 20
+SILENT_SECONDS = 3.0
+"""A connected call that nothing came from for so long is counted as ended: pauses in speech are shorter."""
 SETTLE_SECONDS = 1.0
 """From the last call's set-up to the start of the measured time."""
 
@@ -50,6 +53,8 @@ class _Counts:
     sent: int
     received: int
     lost: int
+    remote_lost: tuple[int, ...]
+    """What the server lost of each call, by its reports (every few seconds)."""
 
 
 class Load:
@@ -79,7 +84,7 @@ class Load:
                 await asyncio.sleep(SETTLE_SECONDS)
                 usage, measured, before, after = await self._measure(pacer)
                 late = percentile(pacer.lateness, 0.99)
-                alive = sum(call.session.state is SessionState.CONNECTED for call in self._calls)
+                alive = sum(_is_alive(call) for call in self._calls)
             finally:
                 pacer.stop()
                 await self._hang_up(signaling)
@@ -125,6 +130,9 @@ class Load:
             recorder = Recorder()
             call.session.record(recorder)
             self._recorders.append(recorder)
+        for call in self._calls:
+            if call.session.stream is not None:
+                call.session.stream.watch_losses()
         pacer.lateness.clear()
         first, before = sample(local=local), self._count()
         await asyncio.sleep(self._plan.seconds)
@@ -133,7 +141,12 @@ class Load:
 
     def _count(self) -> _Counts:
         stats = [call.stats for call in self._calls]
-        return _Counts(sum(s.sent for s in stats), sum(s.received for s in stats), sum(s.lost for s in stats))
+        return _Counts(
+            sum(s.sent for s in stats),
+            sum(s.received for s in stats),
+            sum(s.lost for s in stats),
+            tuple(s.remote_lost or 0 for s in stats),
+        )
 
     async def _hang_up(self, signaling: Signaling) -> None:
         async def one(call: Dialled) -> None:
@@ -183,6 +196,12 @@ class Load:
             "packets_received": received,
             "lost": lost,
             "loss": round(lost / (received + lost), 6) if received + lost else None,
+            "gap_ms": spread(FRAME_MS * call.stats.longest_loss for call in calls),
+            "lost_by_server": sum(after.remote_lost) - sum(before.remote_lost),
+            "server_gap_ms": spread(
+                float(FRAME_MS * (last - first))
+                for first, last in zip(before.remote_lost, after.remote_lost, strict=True)
+            ),
             "client_cores": round(usage.own, 3),
             "client_timers_late_p99_ms": round(1000 * late, 2),
             "server_cores": round(usage.server_total, 3) if usage.servers else None,
@@ -215,6 +234,14 @@ def allow_sockets(calls: int) -> None:
     if soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def _is_alive(call: Dialled) -> bool:
+    stream = call.session.stream
+    if call.session.state is not SessionState.CONNECTED or stream is None:
+        return False
+    heard_at = stream.last_arrival
+    return heard_at is None or clock() - heard_at < SILENT_SECONDS
 
 
 async def _is_local(url: str) -> bool:

@@ -47,6 +47,8 @@ _SPREADS = (
     ("rtt_ms", "round trip, ICE checks"),
     ("audio_round_trip_ms", "round trip, sound"),
     ("jitter_ms", "jitter"),
+    ("gap_ms", "longest gap, to the caller"),
+    ("server_gap_ms", "all gaps, to the server"),
 )
 
 

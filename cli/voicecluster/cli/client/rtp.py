@@ -20,6 +20,8 @@ class StreamStats:
     sent: int
     received: int
     lost: int
+    longest_loss: int
+    """The most packets missing in a row, since the stream began or `watch_losses`."""
     jitter_ms: float
     remote_lost: int | None
     """What the other side's reports say it lost; None before the first."""
@@ -43,6 +45,7 @@ class AudioStream:
         self.on_payload: Callable[[float, int, bytes], None] | None = None
         """Called with (arrival, RTP timestamp, Opus payload) of every packet received."""
         self.first_arrival: float | None = None
+        self.last_arrival: float | None = None
         self.sent = self.received = 0
         self.ssrc = ssrc
         self._frames = frames
@@ -54,6 +57,7 @@ class AudioStream:
         self._octets = 0
         self._remote_ssrc = 0
         self._base = self._highest = -1
+        self._longest_loss = 0
         self._jitter = 0.0
         self._transit: float | None = None
         self._remote_lost: int | None = None
@@ -87,7 +91,9 @@ class AudioStream:
         else:
             step = ((seq - self._highest + 0x8000) & 0xFFFF) - 0x8000
             self._highest += max(step, 0)
+            self._longest_loss = max(self._longest_loss, step - 1)
         self.received += 1
+        self.last_arrival = now
         if self.first_arrival is None:
             self.first_arrival = now
         transit = now * CLOCK - timestamp
@@ -98,6 +104,10 @@ class AudioStream:
         self._transit = transit
         if self.on_payload is not None and second & 0x7F == self._pt:
             self.on_payload(now, timestamp, _payload(packet, first))
+
+    def watch_losses(self) -> None:
+        """Begin `longest_loss` anew."""
+        self._longest_loss = 0
 
     def report(self, now: float, wall: float) -> bytes:
         """A compound SR (with one block once something came) + SDES. `wall`: seconds since 1970."""
@@ -144,6 +154,7 @@ class AudioStream:
             sent=self.sent,
             received=self.received,
             lost=self._lost(),
+            longest_loss=self._longest_loss,
             jitter_ms=1000 * self._jitter / CLOCK,
             remote_lost=self._remote_lost,
             report_rtt_ms=self._report_rtt,

@@ -143,6 +143,47 @@ def test_thirty_seconds_without_an_answer_end_the_call() -> None:
     assert last == pytest.approx(CONSENT_EXPIRY_SECONDS)
 
 
+def two_pairs() -> IceAgent:
+    """An agent that selected VIP and has OTHER as a second pair."""
+    agent = started(RemoteCandidate(VIP, 100), RemoteCandidate(OTHER, 50))
+    first, _ = checks(agent)
+    agent.receive(first.success(), VIP, 0.0)
+    (nomination,) = checks(agent)
+    agent.receive(nomination.success(), VIP, 0.0)
+    return agent
+
+
+def test_while_the_selected_pair_answers_the_others_are_left_alone() -> None:
+    agent = two_pairs()
+    for now in (2.5, 5.0, 7.5):
+        agent.handle_timeout(now)
+        (check,) = checks(agent)
+        agent.receive(check.success(), check.to, now)
+        assert check.to == VIP
+
+
+def test_when_the_selected_pair_falls_silent_the_first_other_one_that_answers_takes_over() -> None:
+    agent = two_pairs()
+    for now in (2.5, 3.4):
+        agent.handle_timeout(now)
+        assert [check.to for check in checks(agent)] == [VIP]
+    agent.handle_timeout(4.3)
+    vip, other = checks(agent)
+    assert (vip.to, other.to, other.message.use_candidate) == (VIP, OTHER, True)
+    agent.receive(other.success(), OTHER, 4.4)
+    assert (agent.selected, agent.state) == (OTHER, IceState.CONNECTED)
+
+
+def test_a_late_answer_of_the_selected_pair_keeps_it() -> None:
+    agent = two_pairs()
+    for now in (2.5, 3.4, 4.3):
+        agent.handle_timeout(now)
+    *_, vip, other = checks(agent)
+    agent.receive(vip.success(), VIP, 4.4)
+    agent.receive(other.success(), OTHER, 4.5)
+    assert agent.selected == VIP
+
+
 def test_a_signed_400_to_a_consent_check_fails_at_once() -> None:
     agent = connected()
     agent.handle_timeout(CONSENT_SECONDS)

@@ -36,6 +36,16 @@ def test_gaps_are_lost_and_late_packets_fill_them() -> None:
     assert (receiver.stats().received, receiver.stats().lost) == (4, 1)
 
 
+def test_the_longest_loss_is_the_most_packets_missing_in_a_row_since_it_was_watched() -> None:
+    receiver = stream()
+    for seq in (1, 5, 6, 8):
+        receiver.receive(packet(seq), seq * 0.02)
+    assert receiver.stats().longest_loss == 3
+    receiver.watch_losses()
+    receiver.receive(packet(11), 0.22)
+    assert receiver.stats().longest_loss == 2
+
+
 def test_the_sequence_number_may_wrap() -> None:
     receiver = stream()
     for seq in (65534, 65535, 0, 1):
