@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_v
 from voicecluster.common.config.model import LogLevel, Model, join_address
 from voicecluster.common.config.relay import RelayLimits
 from voicecluster.common.config.transceiver import CallLimits, MediaConfig
+from voicecluster.operator.api.status import VoiceClusterStatus, VoiceRegionStatus
 
 API_VERSION = "voicecluster.dev/v1alpha1"
 T = TypeVar("T")
@@ -86,12 +87,12 @@ class Vip(Model):
     which somebody else brings to the relays."""
     port: Port = 3478
     """UDP port that callers send to."""
-    addresses: Annotated[list[IpAddress], Field(max_length=8)] = []
+    addresses: Annotated[list[IpAddress], Field(max_length=8)] = Field(default=[])
     """`External` only: what answers name."""
-    annotations: Annotations = {}
+    annotations: Annotations = Field(default={})
     """`LoadBalancer` only: for the Service, as the provider wants them."""
     load_balancer_class: Annotated[str, Field(min_length=1, max_length=253)] | None = None
-    source_ranges: Annotated[list[Network], Field(max_length=64)] = []
+    source_ranges: Annotated[list[Network], Field(max_length=64)] = Field(default=[])
     """`LoadBalancer` only: who may call; empty means everybody."""
     external_traffic_policy: Literal["Local", "Cluster"] = "Local"
     """`Cluster` hides callers' addresses behind the nodes' (and makes limits per source useless)."""
@@ -170,9 +171,11 @@ class Region(Model):
     """Never changes: it is part of every ufrag."""
     paused: bool = False
     """Nothing of this region is changed while it is true."""
-    node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = {}
+    node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(
+        default={}
+    )
     """Labels of the nodes that this region's pods run on; empty means all."""
-    tolerations: Annotated[list[Toleration], Field(max_length=16)] = []
+    tolerations: Annotated[list[Toleration], Field(max_length=16)] = Field(default=[])
     relay: Relay
     transceiver: Transceiver = Transceiver()
 
@@ -198,7 +201,7 @@ class SignalingService(Model):
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
     port: Port = 80
-    annotations: Annotations = {}
+    annotations: Annotations = Field(default={})
     load_balancer_class: Annotated[str, Field(min_length=1, max_length=253)] | None = None
 
 
@@ -247,16 +250,16 @@ class Images(Model):
     transceiver: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     redis: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    pull_secrets: Annotated[list[ObjectName], Field(max_length=8)] = []
+    pull_secrets: Annotated[list[ObjectName], Field(max_length=8)] = Field(default=[])
 
 
 class NetworkPolicy(Model):
     """Who may reach what inside the Kubernetes cluster."""
 
     enabled: bool = True
-    node_cidrs: Annotated[list[Network], Field(max_length=16, alias="nodeCIDRs")] = []
+    node_cidrs: Annotated[list[Network], Field(max_length=16)] = Field(default=[], alias="nodeCIDRs")
     """Addresses of the nodes: relays in HostNetwork mode are not pods to a NetworkPolicy."""
-    metrics_namespaces: Annotated[list[NamespaceName], Field(max_length=16)] = []
+    metrics_namespaces: Annotated[list[NamespaceName], Field(max_length=16)] = Field(default=[])
     """Namespaces whose pods may read metrics."""
 
 
@@ -321,6 +324,7 @@ class VoiceCluster(Model):
     kind: Literal["VoiceCluster"]
     metadata: Metadata
     spec: VoiceClusterSpec
+    status: VoiceClusterStatus = VoiceClusterStatus()
 
 
 class VoiceRegionSpec(Model):
@@ -338,6 +342,7 @@ class VoiceRegion(Model):
     kind: Literal["VoiceRegion"]
     metadata: Metadata
     spec: VoiceRegionSpec
+    status: VoiceRegionStatus = VoiceRegionStatus()
 
 
 def _repeated(values: Iterable[T]) -> list[T]:
