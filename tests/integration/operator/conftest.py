@@ -1,0 +1,35 @@
+"""A real API server for all tests of the session, and a namespace for each."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.operator.apiserver import ApiServer, MissingAssets, until
+
+ROOT = Path(__file__).parents[3]
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """With our CustomResourceDefinitions."""
+    try:
+        server = ApiServer(tmp_path_factory.mktemp("apiserver"))
+    except MissingAssets as missing:
+        pytest.fail(str(missing), pytrace=False)
+    server.start()
+    server.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    until(lambda: server.request("GET", "/api/v1/namespaces/default"), what="namespace default")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def namespace(apiserver: ApiServer) -> str:
+    """A new, empty namespace. It stays: nothing here could delete what is in it."""
+    name = f"test-{next(_NUMBERS)}"
+    apiserver.kubectl("create", "namespace", name)
+    return name
