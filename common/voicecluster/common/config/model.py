@@ -6,6 +6,7 @@ errors.
 """
 
 import ipaddress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,9 +20,22 @@ class ConfigError(Exception):
 
 
 class Model(BaseModel):
-    """Base of all configuration models: camelCase keys in files, snake_case in Python."""
+    """Base of all configuration models: camelCase keys in files, snake_case in Python, descriptions below fields."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts: `Annotated[int, Unit("packets/s")]`. Shown in the field reference."""
+
+    name: str
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -7,10 +7,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 from voicecluster.common.config.keys import Key, KeyId
-from voicecluster.common.config.model import Address, LogLevel, Model, split_address
+from voicecluster.common.config.model import Address, LogLevel, Model, Unit, split_address
 
-PerSecond = Annotated[int, Field(ge=1, le=100_000_000)]
 Count = Annotated[int, Field(ge=1, le=100_000_000)]
+PacketsPerSecond = Annotated[Count, Unit("packets/s")]
+FlowsPerSecond = Annotated[Count, Unit("flows/s")]
+Flows = Annotated[Count, Unit("flows")]
 
 
 class Listener(Model):
@@ -26,19 +28,31 @@ class Listener(Model):
 class RelayLimits(Model):
     """Bounds of the packet engine; each refusal is counted by reason. Rates are per second."""
 
-    flow_packets: PerSecond = 150
-    flow_burst: Count = 300
-    flow_stun: PerSecond = 20
-    route_packets: PerSecond = 200_000
-    flows_per_ufrag: Annotated[int, Field(ge=1, le=8)] = 8
-    new_flows_per_ufrag: PerSecond = 4
-    new_flows_per_source: PerSecond = 200
-    new_flows: PerSecond = 50_000
-    confirmed_flows: Count = 200_000
-    provisional_flows: Count = 20_000
-    idle_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    provisional_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
-    challenge_seconds: Annotated[float, Field(gt=0, le=60)] = 7.0
+    flow_packets: PacketsPerSecond = 150
+    """What one flow may send, sustained."""
+    flow_burst: Annotated[Count, Unit("packets")] = 300
+    """What one flow may send at once."""
+    flow_stun: PacketsPerSecond = 20
+    """STUN that one flow may send."""
+    route_packets: PacketsPerSecond = 200_000
+    """What one worker of a transceiver is sent, from all flows."""
+    flows_per_ufrag: Annotated[int, Field(ge=1, le=8), Unit("flows")] = 8
+    """Flows of one call; another one replaces the idlest."""
+    new_flows_per_ufrag: FlowsPerSecond = 4
+    """New flows of one call."""
+    new_flows_per_source: FlowsPerSecond = 200
+    """New flows from one /24 (IPv4) or /48 (IPv6)."""
+    new_flows: FlowsPerSecond = 50_000
+    """New flows in all."""
+    confirmed_flows: Flows = 200_000
+    """Size of the table of confirmed flows; a full one drops the idlest."""
+    provisional_flows: Flows = 20_000
+    """Size of the table of flows that no transceiver has confirmed yet."""
+    idle_seconds: Annotated[float, Field(gt=0, le=3600), Unit("s")] = 60.0
+    """How long a silent flow is kept."""
+    provisional_seconds: Annotated[float, Field(gt=0, le=60), Unit("s")] = 5.0
+    """How long an unconfirmed flow is kept."""
+    challenge_seconds: Annotated[float, Field(gt=0, le=60), Unit("s")] = 7.0
     """An incumbent without a confirmed check for so long gives way to a confirmed challenger. Less than the
     2.5 to 6 s between browsers' checks takes the protection away: tests do so to show the attack."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 from voicecluster.common.config.keys import Key, KeyId
-from voicecluster.common.config.model import Address, Host, LogLevel, Model
+from voicecluster.common.config.model import Address, Host, LogLevel, Model, Unit
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -27,23 +27,29 @@ class Auth(Model):
 class CallLimits(Model):
     """Bounds of one worker and of one call."""
 
-    calls_per_worker: Annotated[int, Field(ge=1, le=10_000)] = 200
-    call_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
-    setup_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0
-    expiry_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    calls_per_worker: Annotated[int, Field(ge=1, le=10_000), Unit("calls")] = 200
+    """Calls that one worker takes; an offer beyond is passed on, or refused with 503."""
+    call_seconds: Annotated[int, Field(ge=1, le=86_400), Unit("s")] = 3600
+    """The longest a call may last."""
+    setup_seconds: Annotated[float, Field(gt=0, le=120), Unit("s")] = 20.0
+    """A call whose DTLS is not connected within it has failed."""
+    expiry_seconds: Annotated[float, Field(gt=0, le=600), Unit("s")] = 30.0
     """A call without authenticated packets for so long has ended."""
-    sdp_bytes: Annotated[int, Field(ge=1024, le=1_048_576)] = 65_536
-    drain_timeout_seconds: Annotated[float, Field(ge=0, le=86_400)] = 3600.0
+    sdp_bytes: Annotated[int, Field(ge=1024, le=1_048_576), Unit("bytes")] = 65_536
+    """The longest offer that is read."""
+    drain_timeout_seconds: Annotated[float, Field(ge=0, le=86_400), Unit("s")] = 3600.0
     """How long a drain, and SIGTERM, wait for calls to end by themselves."""
 
 
 class MediaConfig(Model):
     """Opus and the jitter buffer."""
 
-    bitrate: Annotated[int, Field(ge=6_000, le=128_000)] = 32_000
-    complexity: Annotated[int, Field(ge=0, le=10)] = 4
-    max_hold_ms: Annotated[int, Field(ge=20, le=500)] = 120
-    """The longest the jitter buffer waits for a missing packet, in milliseconds."""
+    bitrate: Annotated[int, Field(ge=6_000, le=128_000), Unit("bit/s")] = 32_000
+    """Of the Opus that callers are sent."""
+    complexity: Annotated[int, Field(ge=0, le=10), Unit("0..10")] = 4
+    """Opus' own measure of effort: more sounds a little better and costs CPU time."""
+    max_hold_ms: Annotated[int, Field(ge=20, le=500), Unit("ms")] = 120
+    """The longest the jitter buffer waits for a missing packet."""
 
 
 class ObjectFile(Model):
