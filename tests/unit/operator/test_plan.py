@@ -169,7 +169,7 @@ def test_api_keys_are_mounted_only_where_they_are_asked_for() -> None:
     [keys] = [volume for volume in having.volumes if volume.name == "api-keys"]
     assert (keys.secret, keys.files) == (True, {"local": "vc-secret"})
     config = parse(file(having, "eu-west-transceiver-0", "config.yaml"), TransceiverConfig, source="config")
-    assert config.signaling.auth.api_keys_dir == Path("/state/volumes/api-keys")
+    assert config.auth.api_keys_dir == Path("/state/volumes/api-keys")
 
 
 def test_a_public_address_gets_a_port_per_region() -> None:
@@ -194,8 +194,8 @@ def test_a_certificate_makes_signaling_https() -> None:
     cluster = example()
     planned = plan(cluster, place(cluster), KEYS, certificate=Certificate("CHAIN", "KEY"))
     config = parse(file(planned, "eu-west-transceiver-0", "config.yaml"), TransceiverConfig, source="config")
-    assert config.signaling.tls is not None
-    assert config.signaling.tls.key_file == Path("/state/volumes/tls/tls.key")
+    assert config.tls is not None
+    assert config.tls.key_file == Path("/state/volumes/tls/tls.key")
     [tls] = [volume for volume in planned.volumes if volume.name == "tls"]
     assert tls.secret
 
@@ -217,3 +217,14 @@ def test_a_resource_too_large_for_the_internal_network_is_refused() -> None:
     cluster = cluster.model_copy(update={"spec": spec})
     with pytest.raises(ValueError, match="use fewer replicas"):
         plan(cluster, place(cluster), KEYS)
+
+
+@pytest.mark.parametrize("mode", ["LoadBalancer", "HostNetwork"])
+def test_a_vip_that_only_kubernetes_can_give_is_refused_with_what_to_write_instead(mode: str) -> None:
+    document = example().model_dump(by_alias=True)
+    document["spec"]["regions"][0]["relay"]["vip"] |= {"mode": mode, "addresses": []}
+    document["spec"]["networkPolicy"]["enabled"] = False
+    cluster = VoiceCluster.model_validate(document)
+    with pytest.raises(ValueError, match=rf"'eu-west' .* {mode}.*External.*--address"):
+        plan(cluster, place(cluster), KEYS)
+    plan(cluster, replace(place(cluster), public="192.0.2.5"), KEYS)

@@ -11,10 +11,11 @@ from voicecluster.cli.stack.files import write_volumes
 from voicecluster.cli.stack.secrets import key_material
 from voicecluster.cli.state import StackDirectory, StackError, all_running
 from voicecluster.common.config.model import join_address
+from voicecluster.common.config.pod import BACKBONE_PORT
 from voicecluster.common.ports import PortError, ensure_free
 from voicecluster.operator.api.v1alpha1 import VoiceCluster
 from voicecluster.operator.plan.cluster import plan
-from voicecluster.operator.plan.placement import BACKBONE_PORT, LocalPlacement
+from voicecluster.operator.plan.placement import LocalPlacement
 from voicecluster.operator.plan.process import Plan, Process
 
 SIGNALING_PORT = 8080

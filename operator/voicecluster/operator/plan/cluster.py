@@ -6,7 +6,7 @@ from voicecluster.operator.api.v1alpha1 import VoiceCluster
 from voicecluster.operator.plan.keys import KeyMaterial, hint_keys, root_keys
 from voicecluster.operator.plan.placement import Placement
 from voicecluster.operator.plan.process import Plan, Process, Volume, render
-from voicecluster.operator.plan.relay import HINT_KEYS, ROUTES, build_relay, routes
+from voicecluster.operator.plan.relay import HINT_KEYS, ROUTES, VIPS, build_relay, routes
 from voicecluster.operator.plan.transceiver import (
     API_KEYS,
     CERTIFICATE,
@@ -14,7 +14,6 @@ from voicecluster.operator.plan.transceiver import (
     PRIVATE_KEY,
     ROOT_KEYS,
     TLS,
-    VIPS,
     build_transceiver,
     directory,
     vips,
@@ -39,7 +38,7 @@ def plan(
     processes: list[Process] = []
     volumes = _shared_volumes(cluster, place, keys, certificate)
     for region in cluster.spec.regions:
-        built = [build_relay(region, place)]
+        built = [build_relay(cluster, region, place)]
         built += [
             build_transceiver(cluster, region, ordinal, place, tls=certificate is not None)
             for ordinal in region.ordinals

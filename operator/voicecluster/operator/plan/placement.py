@@ -1,16 +1,15 @@
 """Where processes live: the one question whose answer differs between pods and local processes."""
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from voicecluster.operator.api.v1alpha1 import Region, VoiceCluster
 
-ADMIN_PORT = 8086
-BACKBONE_PORT = 13479
-INTERNAL_PORT = 9000
-MEDIA_PORT = 40000
+Mount = Callable[[str], Path]
+"""The directory in which a process finds the files of a volume, by the volume's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,16 @@ class LocalPlacement:
         return self._host(max(10, 1 + len(regions)) + before + ordinal - region.ordinals.start)
 
     def vips(self, region: Region) -> tuple[VipPlace, ...]:
-        """See `Placement`."""
+        """See `Placement`. Raises ValueError for a VIP that only Kubernetes can give."""
         vip = region.relay.vip
         if self.public is not None:
             place = (self.public, vip.port + self.cluster.spec.regions.index(region))
             return (VipPlace(advertise=place, bind=place),)
+        if vip.mode != "External":
+            raise ValueError(
+                f"region '{region.name}' has a VIP of mode {vip.mode}, which only Kubernetes can give; write mode"
+                " External with addresses of this machine, or serve all regions on one address with --address"
+            )
         places = [(address, vip.port) for address in vip.addresses]
         return tuple(VipPlace(advertise=place, bind=place) for place in places)
 

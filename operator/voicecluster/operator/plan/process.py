@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel
-from voicecluster.common.config.model import join_address
+from voicecluster.common.config.model import Model, join_address
 
+M = TypeVar("M", bound=Model)
 Role = Literal["relay", "transceiver"]
 Protocol = Literal["udp", "tcp"]
 
@@ -62,6 +63,12 @@ class Plan:
 
     volumes: tuple[Volume, ...]
     processes: tuple[Process, ...]
+
+
+def completed(settings: Model, model: type[M], **own: object) -> M:
+    """A configuration of `settings`, which pods share, and of what is the process's `own`."""
+    shared = {name: getattr(settings, name) for name in type(settings).model_fields}
+    return model.model_validate(shared | own)
 
 
 def render(document: BaseModel) -> str:

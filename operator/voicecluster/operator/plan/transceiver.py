@@ -1,23 +1,61 @@
 """The transceivers of a region, and what all of them know: the VIPs and one another."""
 
+from pathlib import Path
+
 from voicecluster.common.config.model import join_address
+from voicecluster.common.config.pod import ADMIN_PORT, INTERNAL_PORT, MEDIA_PORT
 from voicecluster.common.config.transceiver import (
     Auth,
     DirectoryFile,
     DirectoryRegion,
+    ObjectFile,
     Sibling,
     Tls,
     TransceiverConfig,
+    TransceiverSettings,
     Vip,
     VipsFile,
 )
 from voicecluster.operator.api.v1alpha1 import Region, VoiceCluster
-from voicecluster.operator.plan.placement import ADMIN_PORT, INTERNAL_PORT, MEDIA_PORT, Placement
-from voicecluster.operator.plan.process import Port, Process, Volume, render
+from voicecluster.operator.plan.placement import Mount, Placement
+from voicecluster.operator.plan.process import Port, Process, Volume, completed, render
+from voicecluster.operator.plan.relay import CONFIG, VIPS
 
-CONFIG = "config.yaml"
-ROOT_KEYS, API_KEYS, TLS, VIPS, DIRECTORY = "root-keys", "api-keys", "tls", "vips", "directory"
+ROOT_KEYS, API_KEYS, TLS, DIRECTORY = "root-keys", "api-keys", "tls", "directory"
 CERTIFICATE, PRIVATE_KEY = "tls.crt", "tls.key"
+
+
+def transceiver_settings(
+    cluster: VoiceCluster,
+    region: Region,
+    mount: Mount,
+    *,
+    drain_token: Path | None,
+    tls: bool,
+    vips_watch: ObjectFile | None,
+) -> TransceiverSettings:
+    """What all transceivers of the region share, wherever they run."""
+    spec = region.transceiver
+    signaling = cluster.spec.signaling
+    by_key = signaling.auth.mode == "APIKey"
+    return TransceiverSettings(
+        cluster_id=cluster.spec.cluster_id,
+        region=region.name,
+        workers=spec.workers,
+        keys_file=mount(ROOT_KEYS) / "keys.yaml",
+        vips_file=mount(VIPS) / "vips.yaml" if vips_watch is None else vips_watch.file,
+        vips_watch=vips_watch,
+        directory_file=mount(DIRECTORY) / "directory.yaml",
+        drain_token_file=drain_token,
+        auth=Auth(mode=signaling.auth.mode, api_keys_dir=mount(API_KEYS) if by_key else None),
+        cors_origins=signaling.cors_origins,
+        tls=_tls(mount) if tls else None,
+        ice_mode=spec.ice_mode,
+        default_agent=cluster.spec.agents.default,
+        limits=spec.limits,
+        media=spec.media,
+        log_level=cluster.spec.log_level,
+    )
 
 
 def build_transceiver(
@@ -26,33 +64,20 @@ def build_transceiver(
     """The process of one transceiver and the volume with its configuration."""
     name = f"{region.name}-transceiver-{ordinal}"
     host = place.transceiver_host(region, ordinal)
-    spec = region.transceiver
-    by_key = cluster.spec.signaling.auth.mode == "APIKey"
-    config = TransceiverConfig(
+    workers = range(region.transceiver.workers)
+    config = completed(
+        transceiver_settings(cluster, region, place.mount, drain_token=None, tls=tls, vips_watch=None),
+        TransceiverConfig,
         name=name,
-        cluster_id=cluster.spec.cluster_id,
-        region=region.name,
         ordinal=ordinal,
-        workers=spec.workers,
         media_address=host,
         media_port=MEDIA_PORT,
         internal_address=host,
         internal_port=INTERNAL_PORT,
         admin=join_address(host, ADMIN_PORT),
         signaling=join_address(*place.signaling()),
-        tls=_tls(place) if tls else None,
-        auth=Auth(
-            mode=cluster.spec.signaling.auth.mode, api_keys_dir=place.mount(API_KEYS) if by_key else None
-        ),
-        cors_origins=cluster.spec.signaling.cors_origins,
-        keys_file=place.mount(ROOT_KEYS) / "keys.yaml",
-        vips_file=place.mount(VIPS) / "vips.yaml",
-        directory_file=place.mount(DIRECTORY) / "directory.yaml",
-        ice_mode=spec.ice_mode,
-        default_agent=cluster.spec.agents.default,
-        limits=spec.limits,
-        media=spec.media,
     )
+    by_key = config.auth.mode == "APIKey"
     secrets = (ROOT_KEYS, *([API_KEYS] if by_key else []), *([TLS] if tls else []))
     process = Process(
         name=name,
@@ -61,8 +86,8 @@ def build_transceiver(
         command=("voicecluster-transceiver", "--config", str(place.mount(name) / CONFIG)),
         volumes=(name, VIPS, DIRECTORY, *secrets),
         ports=(
-            *(Port(f"media-{n}", "udp", host, MEDIA_PORT + n) for n in range(spec.workers)),
-            *(Port(f"internal-{n}", "tcp", host, INTERNAL_PORT + n) for n in range(spec.workers)),
+            *(Port(f"media-{n}", "udp", host, MEDIA_PORT + n) for n in workers),
+            *(Port(f"internal-{n}", "tcp", host, INTERNAL_PORT + n) for n in workers),
             Port("signaling", "tcp", *place.signaling(), shared=True),
             Port("admin", "tcp", host, ADMIN_PORT),
         ),
@@ -102,5 +127,5 @@ def directory(cluster: VoiceCluster, place: Placement) -> DirectoryFile:
     )
 
 
-def _tls(place: Placement) -> Tls:
-    return Tls(cert_file=place.mount(TLS) / CERTIFICATE, key_file=place.mount(TLS) / PRIVATE_KEY)
+def _tls(mount: Mount) -> Tls:
+    return Tls(cert_file=mount(TLS) / CERTIFICATE, key_file=mount(TLS) / PRIVATE_KEY)
