@@ -162,7 +162,7 @@ class DirectoryRegion(Model):
 
     name: str
     index: Annotated[int, Field(ge=0, le=63)]
-    transceivers: list[Sibling] = []
+    transceivers: list[Sibling] = Field(default=[])
     range: SiblingRange | None = None
 
 
