@@ -1,1 +1,4 @@
-"""The one place that talks to the API server: what it is asked (`port`), how (`client`), and when nothing is."""
+"""The API server: what the operator asks of it (`port`), how it is asked (`client`), and what is written when.
+
+`difference` decides what has to be written, `apply` and `prune` write it.
+"""
