@@ -33,3 +33,6 @@ class Facts:
     """What was discovered, by region."""
     replicas: Mapping[str, int]
     """What each region's StatefulSet shall have now: more than asked for while transceivers drain."""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """By region, the most workers that one of its present transceivers has (label `names.WORKERS` of its pod). A
+    region that shall have fewer keeps the routes to them until these pods are gone: there are calls on them."""

@@ -7,11 +7,14 @@ DOMAIN = "voicecluster.dev"
 CLUSTER, REGION = f"{DOMAIN}/cluster", f"{DOMAIN}/region"
 """Labels of every object of ours, the second of those of one region: the VoiceCluster's name, the region's."""
 WORKERS = f"{DOMAIN}/workers"
-"""Label of a region's media Service, and so of its EndpointSlices: workers of each transceiver."""
+"""Label of a region's media Service, and so of its EndpointSlices: workers of each transceiver. On a pod: its own."""
+LISTEN_PORT = f"{DOMAIN}/listen-port"
+"""Annotation of relays in HostNetwork mode: a change of it is a change of the pod."""
 MANAGED_BY, MANAGER = "app.kubernetes.io/managed-by", "voicecluster-operator"
 COMPONENT = "app.kubernetes.io/component"
 
-Component = Literal["relay", "transceiver", "signaling", "redis", "keys", "config"]
+Everywhere = Literal["relay", "transceiver", "redis"]
+Component = Literal[Everywhere, "signaling", "keys", "config", "region"]
 
 
 def labels(cluster: str, component: Component, region: str | None = None) -> dict[str, str]:
@@ -36,6 +39,11 @@ def selector(cluster: str, component: Component, region: str | None = None) -> d
 def text(labels: Mapping[str, str]) -> str:
     """A selector as kubectl and the API take it."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def everywhere(cluster: str, component: Everywhere) -> str:
+    """ServiceAccount, Role, RoleBinding and NetworkPolicy of a component's pods in all regions."""
+    return f"{cluster}-{component}"
 
 
 def relay(cluster: str, region: str) -> str:
