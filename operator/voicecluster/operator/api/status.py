@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 from voicecluster.common.config.model import Model
+from voicecluster.operator.api.rules import Distinct
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 VipSource = Literal["Service", "Hostname", "Node", "Spec"]
@@ -98,7 +99,7 @@ class VoiceClusterStatus(Status):
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     """The generation of the resource that this status is about."""
-    conditions: Annotated[list[Condition], Field(max_length=32)] = Field(default=[])
+    conditions: Annotated[list[Condition], Field(max_length=32), Distinct("type")] = Field(default=[])
     """One of each type."""
     regions: Annotated[list[RegionSummary], Field(max_length=64)] = Field(default=[])
     """In the order of the spec."""
@@ -154,7 +155,7 @@ class VoiceRegionStatus(Status):
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     """The generation of the VoiceRegion that this status is about."""
-    conditions: Annotated[list[Condition], Field(max_length=32)] = Field(default=[])
+    conditions: Annotated[list[Condition], Field(max_length=32), Distinct("type")] = Field(default=[])
     """One of each type."""
     replicas: Annotated[int, Field(ge=0)] = 0
     """Transceiver pods that exist: what the scale subresource reports."""
