@@ -134,6 +134,14 @@ def only_in(field: str, *modes: str, of: str = "mode", default: str) -> Callable
     return holds
 
 
+def stays(path: str) -> str:
+    """CEL: the optional field at `path` is what it was, or is absent as it was."""
+    way = path.split(".")
+    new = " && ".join(f"has(self.{'.'.join(way[: n + 1])})" for n in range(len(way)))
+    old = new.replace("self.", "oldSelf.")
+    return f"({new} ? {old} && self.{path} == oldSelf.{path} : !({old}))"
+
+
 class Spec(Model):
     """Base of what users write: types are taken literally, as the API server does, and rules are methods."""
 

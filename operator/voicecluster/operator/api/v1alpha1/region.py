@@ -7,7 +7,7 @@ from voicecluster.common.config.model import Unit
 from voicecluster.common.config.relay import RelayLimits
 from voicecluster.common.config.transceiver import CallLimits, MediaConfig
 from voicecluster.operator.api.effects import Acts, Change
-from voicecluster.operator.api.rules import Spec, immutable, must
+from voicecluster.operator.api.rules import Spec, immutable, must, stays
 from voicecluster.operator.api.v1alpha1.scalars import LabelValue, NodeLabels, Quantity, RegionName
 from voicecluster.operator.api.v1alpha1.vip import Vip
 
@@ -143,7 +143,7 @@ class Region(Spec):
     @must(
         "self.?relay.?vip.?mode.orValue('LoadBalancer') != 'LoadBalancer'"
         " || oldSelf.?relay.?vip.?mode.orValue('LoadBalancer') != 'LoadBalancer'"
-        " || self.?relay.?vip.?loadBalancerClass.orValue('') == oldSelf.?relay.?vip.?loadBalancerClass.orValue('')",
+        f" || {stays('relay.vip.loadBalancerClass')}",
         "loadBalancerClass cannot change while there is a Service; write the old one, or add a region of another name",
         at=".relay.vip.loadBalancerClass",
         reason="FieldValueForbidden",

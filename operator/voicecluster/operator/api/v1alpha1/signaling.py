@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from voicecluster.operator.api.effects import Acts, Change
-from voicecluster.operator.api.rules import Distinct, Spec, must, only_in
+from voicecluster.operator.api.rules import Distinct, Spec, must, only_in, stays
 from voicecluster.operator.api.v1alpha1.scalars import Annotations, ObjectName, Origin, Port
 
 
@@ -38,7 +38,7 @@ class SignalingService(Spec):
 
     @must(
         "self.?type.orValue('') != 'LoadBalancer' || oldSelf.?type.orValue('') != 'LoadBalancer'"
-        " || self.?loadBalancerClass.orValue('') == oldSelf.?loadBalancerClass.orValue('')",
+        f" || {stays('loadBalancerClass')}",
         "loadBalancerClass cannot change while there is a Service; write the old one, or another type first",
         at=".loadBalancerClass",
         reason="FieldValueForbidden",
