@@ -24,12 +24,20 @@ def chart() -> Iterator[Chart]:
 
 @pytest.fixture(scope="session")
 def render(chart: Chart) -> Render:
-    """Render the chart; notes are left out.
+    """Render the chart; notes are left out. What is given back is shared: do not change it.
 
     `apis`: what the cluster has beside Kubernetes' own kinds (`helm template --api-versions`).
     """
 
+    known: dict[str, list[Object]] = {}
+
     def rendered(values: Values | None = None, *, apis: tuple[str, ...] = ()) -> list[Object]:
+        key = json.dumps([values, apis])
+        if key not in known:
+            known[key] = fresh(values, apis)
+        return known[key]
+
+    def fresh(values: Values | None, apis: tuple[str, ...]) -> list[Object]:
         options = {
             "name": "vc",
             "namespace": "voice-system",
@@ -43,7 +51,7 @@ def render(chart: Chart) -> Render:
             cast(Object, document)
             for path, manifest in sorted(manifests.items())
             if not path.endswith("NOTES.txt")
-            for document in yaml.safe_load_all(manifest)
+            for document in yaml.load_all(manifest, Loader=yaml.CSafeLoader)
             if document is not None
         ]
 
