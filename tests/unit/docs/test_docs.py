@@ -20,7 +20,9 @@ def test_every_linked_file_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_make_target_named_is_one(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert set(re.findall(r"`make ([a-z0-9-]+)", page.read_text(encoding="utf-8"))) <= targets
 
 

@@ -12,6 +12,8 @@ from helm_python import Chart
 from pydantic import BaseModel
 from voicecluster.operator.api.v1alpha1 import Relay, VoiceCluster
 from voicecluster.operator.plan.kubernetes import names
+from voicecluster.operator.plan.kubernetes.cluster import objects
+from voicecluster.operator.plan.kubernetes.facts import Defaults, Facts
 from voicecluster.operator.status.conditions import Type
 
 ROOT = Path(__file__).parents[3]
@@ -132,3 +134,21 @@ def test_every_metric_named_is_one() -> None:
     named = {text for page in PAGES for text in code(page) if text.startswith("voicecluster_")}
     assert named
     assert [name for name in named if f'"{name.removesuffix("_total")}' not in sources] == []
+
+
+def test_the_table_of_who_reaches_what_has_the_ports_of_the_network_policies() -> None:
+    cluster = VoiceCluster.model_validate(yaml.safe_load(blocks(DOCS / "kubernetes.md", "yaml")[0]))
+    defaults = Defaults(
+        "relay", "transceiver", "redis", "voice-system", {"app.kubernetes.io/name": "operator"}
+    )
+    facts = Facts(namespace="voice", uid="1", defaults=defaults, keys=None, vips={}, replicas={})
+    made = {
+        (policy["metadata"]["labels"][names.COMPONENT], port["port"], port["protocol"].lower())
+        for policy in objects(cluster, facts)
+        if policy["kind"] == "NetworkPolicy"
+        for rule in policy["spec"]["ingress"]
+        for port in rule["ports"]
+    }
+    text = (DOCS / "kubernetes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (relay|transceiver|redis) \| (?:[^|]*, )?(\d+)/(udp|tcp)", text, re.MULTILINE)
+    assert {(component, int(port), protocol) for component, port, protocol in rows} == made
