@@ -54,9 +54,9 @@ async def ensure_keys(kube: Kube, store: Store, observed: Observed, *, may_gener
     )
     token = await finder.find(names.drain_token(observed.name), new_token)
     auth = observed.cluster.spec.signaling.auth
-    if auth.mode == "APIKey" and auth.api_keys_secret is None:
+    if auth.api_keys_secret is None:  # also in mode None: asking for keys later then finds one
         await finder.find(names.api_keys(observed.name), new_api_key)
-    elif auth.mode == "APIKey" and auth.api_keys_secret is not None:
+    elif auth.mode == "APIKey":
         await finder.users(auth.api_keys_secret)
     material = None
     if roots is not None:

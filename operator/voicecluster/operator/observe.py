@@ -116,6 +116,8 @@ class Node:
 class RegionState:
     """What there is of one region."""
 
+    name: str
+    """Of its VoiceRegion."""
     spec: Region
     relays: Workload
     relay_pods: tuple[Pod, ...]
@@ -190,6 +192,7 @@ def _region(
         asked = scale if isinstance(scale, int) else 1
     transceivers = sorted(pods.get((region.name, "transceiver"), ()), key=lambda pod: pod.ordinal)
     return RegionState(
+        name=names.region(cluster, region.name),
         spec=region,
         relays=_daemon_set(store, namespace, names.relay(cluster, region.name)),
         relay_pods=tuple(pods.get((region.name, "relay"), ())),

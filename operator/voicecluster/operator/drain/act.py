@@ -1,0 +1,68 @@
+"""Carries out what was decided about drains, and tells of it in events."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from voicecluster.operator.drain.admin import Transceivers
+from voicecluster.operator.drain.decide import Begin, Cancel, Drain, DrainPlan, Remove
+from voicecluster.operator.events import EventReason, Occurrence
+from voicecluster.operator.fields import text
+from voicecluster.operator.kube import port
+from voicecluster.operator.kube.port import Kube, Object
+from voicecluster.operator.observe import Pod
+from voicecluster.operator.status.conditions import timestamp
+
+_WHY = {"ScaleDown": "fewer transceivers are asked for", "Outdated": "its template has changed"}
+
+
+async def act(
+    kube: Kube, transceivers: Transceivers, token: str, about: Object, plan: DrainPlan, pods: Sequence[Pod]
+) -> tuple[tuple[Drain, ...], list[Occurrence]]:
+    """Do what the plan says; the StatefulSet has its replicas already.
+
+    Returns the drains under way with what the pods said, and what is worth an event. `about` is the VoiceRegion.
+    A pod that does not answer is asked again the next time. Raises KubeError.
+    """
+    drains = {drain.pod: drain for drain in plan.drains}
+    told: list[Occurrence] = []
+    for action in plan.actions:
+        match action:
+            case Begin(pod, drain):
+                answer = await transceivers.drain(pod, token, drain.deadline)
+                if answer is not None:
+                    drains[pod.name] = replace(drain, calls=answer.calls)
+                    told.append(_started(about, pod, drain, answer.calls))
+            case Cancel(pod):
+                if await transceivers.cancel(pod, token) is not None:
+                    told.append(_cancelled(about, pod))
+            case Remove(pod, drain):
+                await kube.delete(port.PODS, text(about, "metadata", "namespace"), pod.name, uid=pod.uid)
+    uids = {pod.name: pod.uid for pod in pods}
+    told += [_finished(about, drain, uids.get(drain.pod, "")) for drain in plan.finished]
+    return tuple(drains.values()), told
+
+
+def _started(about: Object, pod: Pod, drain: Drain, calls: int) -> Occurrence:
+    message = (
+        f"Pod {pod.name} takes no new calls, since {_WHY.get(drain.reason, drain.reason)}; it has {calls} and ends"
+        f" those that are left at {timestamp(drain.deadline)}."
+    )
+    return Occurrence(
+        about, EventReason.DRAIN_STARTED, message, once=f"{pod.uid} {timestamp(drain.deadline)}"
+    )
+
+
+def _cancelled(about: Object, pod: Pod) -> Occurrence:
+    message = f"Pod {pod.name} is wanted after all: it takes calls again."
+    return Occurrence(
+        about,
+        EventReason.DRAIN_CANCELLED,
+        message,
+        once=f"{pod.uid} {text(about, 'metadata', 'resourceVersion')}",
+    )
+
+
+def _finished(about: Object, drain: Drain, uid: str) -> Occurrence:
+    how = "its calls have ended" if drain.calls == 0 else "the time for its calls is up"
+    message = f"Pod {drain.pod} goes, since {_WHY.get(drain.reason, drain.reason)}: {how}."
+    return Occurrence(about, EventReason.DRAIN_FINISHED, message, once=uid)

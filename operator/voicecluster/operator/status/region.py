@@ -1,0 +1,151 @@
+"""The status of one region. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voicecluster.operator.api.status import Draining, RelayCount, TransceiverCount, VipStatus
+from voicecluster.operator.decisions import Decisions, paused
+from voicecluster.operator.drain.decide import Drain
+from voicecluster.operator.observe import Observed, RegionState
+from voicecluster.operator.status import pods
+from voicecluster.operator.status.conditions import Fault, Reason, timestamp
+from voicecluster.operator.vips import private
+
+
+@dataclass(frozen=True, slots=True)
+class RegionReport:
+    """What is to be said of one region; of each kind of fault as many as there are."""
+
+    region: RegionState
+    paused: bool
+    relays: tuple[Fault, ...]
+    transceivers: tuple[Fault, ...]
+    vips: tuple[Fault, ...]
+    private: tuple[Fault, ...]
+    progress: tuple[Fault, ...]
+    """What is under way: the region is not as asked for yet, and will be."""
+    note: str
+    found: tuple[VipStatus, ...]
+    drains: tuple[Drain, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What keeps it from being Ready, the likeliest cause first."""
+        return self.relays + self.transceivers + self.vips
+
+    @property
+    def relay_count(self) -> RelayCount:
+        """For the VoiceRegion's status."""
+        relays = self.region.relays
+        return RelayCount(desired=relays.desired, ready=relays.ready, updated=relays.updated)
+
+    @property
+    def transceiver_count(self) -> TransceiverCount:
+        """For the VoiceRegion's status."""
+        there = self.region.transceivers
+        return TransceiverCount(
+            desired=self.region.wish,
+            ready=there.ready,
+            updated=there.updated,
+            draining=[
+                Draining(
+                    pod=drain.pod, reason=drain.reason, calls=drain.calls, deadline=timestamp(drain.deadline)
+                )
+                for drain in self.drains
+            ],
+        )
+
+
+def report(observed: Observed, region: RegionState, decisions: Decisions) -> RegionReport:
+    """Look at one region."""
+    name = region.spec.name
+    discovery = decisions.vips[name]
+    drains = decisions.drains[name].drains
+    return RegionReport(
+        region=region,
+        paused=paused(observed, name),
+        relays=_relays(observed, region, decisions.enforced),
+        transceivers=_transceivers(observed, region, drains),
+        vips=() if discovery.fault is None else (discovery.fault,),
+        private=_private(name, discovery.vips),
+        progress=_progress(region, drains),
+        note=discovery.note,
+        found=discovery.vips,
+        drains=drains,
+    )
+
+
+def _relays(observed: Observed, region: RegionState, enforced: str) -> tuple[Fault, ...]:
+    relays, hosted = region.relays, region.spec.relay.vip.mode == "HostNetwork"
+    if not relays.exists:
+        return (pods.absent(relays),)
+    if hosted and enforced in ("baseline", "restricted") and len(region.relay_pods) < max(1, relays.desired):
+        message = (
+            f"DaemonSet {relays.name}: namespace {observed.namespace} enforces pod security level {enforced}, which"
+            f" forbids HostNetwork; run `kubectl label --overwrite namespace {observed.namespace}"
+            " pod-security.kubernetes.io/enforce=privileged`, or use another relay.vip.mode."
+        )
+        return (Fault(Reason.NAMESPACE_FORBIDS_HOST_NETWORK, message),)
+    if relays.desired == 0:
+        if not relays.settled:
+            return (pods.unseen(relays),)
+        labels = ",".join(f"{key}={value}" for key, value in region.spec.node_selector.items())
+        wanted = f"has the labels {labels}" if labels else "tolerates them"
+        message = (
+            f"DaemonSet {relays.name}: no node {wanted}; label nodes, or change nodeSelector or tolerations of region"
+            f" {region.spec.name}."
+        )
+        return (Fault(Reason.NO_NODES, message),)
+    replaced = 1 if hosted and relays.updated < relays.desired else 0
+    if relays.ready >= max(1, relays.desired - replaced):
+        return ()
+    return (pods.lacking(relays, relays.desired, region.relay_pods, observed.nodes),)
+
+
+def _transceivers(observed: Observed, region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]:
+    there, wish = region.transceivers, region.wish
+    if not there.exists:
+        return (pods.absent(there),)
+    if there.ready >= wish:
+        return ()
+    if not there.settled and there.existing == 0:
+        return (pods.unseen(there),)
+    being_replaced = 1 if drains or there.updated < there.existing else 0
+    if there.ready >= max(1, wish - being_replaced):
+        return ()
+    return (pods.lacking(there, wish, region.transceiver_pods, observed.nodes),)
+
+
+def _progress(region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]:
+    found = []
+    for drain in drains:
+        why = "fewer are asked for" if drain.reason == "ScaleDown" else "its template has changed"
+        message = (
+            f"Pod {drain.pod} waits for its calls until {timestamp(drain.deadline)} at most, since {why}; see"
+            f" `kubectl describe voiceregion {region.name}`."
+        )
+        found.append(Fault(Reason.DRAINING, message))
+    for workload in (region.relays, region.transceivers):
+        if workload.exists and not (workload.settled and workload.updated >= workload.desired):
+            message = (
+                f"{workload.kind} {workload.name}: {workload.updated} of {workload.desired} pods have the present"
+                " template; wait."
+            )
+            found.append(Fault(Reason.ROLLING_OUT, message))
+    there = region.transceivers
+    if there.exists and not drains and there.existing != region.wish:
+        message = f"{there.kind} {there.name} has {there.existing} pods, asked for are {region.wish}; wait."
+        found.append(Fault(Reason.SCALING, message))
+    return tuple(found)
+
+
+def _private(name: str, vips: Sequence[VipStatus]) -> tuple[Fault, ...]:
+    addresses = ", ".join(vip.address for vip in private(vips)[:4])
+    if not addresses:
+        return ()
+    message = (
+        f"Region {name}: {addresses} is no public address, so callers on the internet cannot reach it; for them, give"
+        " the load balancer or the nodes a public one, or use relay.vip.mode External. Inside your network all is"
+        " well."
+    )
+    return (Fault(Reason.PRIVATE_ADDRESSES, message),)

@@ -1,0 +1,40 @@
+"""Writes a status if it says something else than the one that is there."""
+
+import logging
+from collections.abc import Mapping
+
+from voicecluster.common.config.model import Model
+from voicecluster.operator.fields import mapping, text
+from voicecluster.operator.kube.port import Json, Kube, NotFound, Object
+
+log = logging.getLogger(__name__)
+
+
+async def write_status(kube: Kube, resource: Object, status: Model) -> bool:
+    """Make `status` the resource's. Returns whether it was not already. Raises KubeError.
+
+    `resource` is as it was read: a condition whose status has not changed must have kept its time.
+    """
+    before = type(status).model_validate(mapping(resource, "status"))
+    if mapping(resource, "status") and before == status:
+        return False
+    wanted: Object = {
+        "apiVersion": text(resource, "apiVersion"),
+        "kind": text(resource, "kind"),
+        "metadata": {
+            "name": text(resource, "metadata", "name"),
+            "namespace": text(resource, "metadata", "namespace"),
+        },
+        "status": content(status),
+    }
+    try:
+        await kube.apply_status(wanted)
+    except NotFound:
+        return False  # deleted meanwhile
+    return True
+
+
+def content(status: Model) -> Mapping[str, Json]:
+    """The status as the API has it: what is None is absent."""
+    found: Mapping[str, Json] = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
