@@ -46,7 +46,7 @@ class MediaConfig(Model):
 
     bitrate: Annotated[int, Field(ge=6_000, le=128_000), Unit("bit/s")] = 32_000
     """Of the Opus that callers are sent."""
-    complexity: Annotated[int, Field(ge=0, le=10), Unit("0..10")] = 4
+    complexity: Annotated[int, Field(ge=0, le=10), Unit("number")] = 4
     """Opus' own measure of effort: more sounds a little better and costs CPU time."""
     max_hold_ms: Annotated[int, Field(ge=20, le=500), Unit("ms")] = 120
     """The longest the jitter buffer waits for a missing packet."""

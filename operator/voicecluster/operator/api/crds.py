@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import yaml
 from pydantic import BaseModel
+from voicecluster.operator.api.reference import reference
 from voicecluster.operator.api.rules import VALIDATIONS, Cel
 from voicecluster.operator.api.schema import Schema, structural
 from voicecluster.operator.api.v1alpha1 import VoiceCluster, VoiceRegion
@@ -38,7 +39,9 @@ def voice_cluster() -> Json:
             _column("Relays", ".status.summary.relays", "Ready relays, of wanted"),
             _column("Transceivers", ".status.summary.transceivers", "Ready transceivers, of wanted"),
             _column("Status", f"{ready}.reason", "Why it is ready or not", priority=1),
-            _column("VIP", ".status.regions[0].vips[0].address", "First address of the first region", priority=1),
+            _column(
+                "VIP", ".status.regions[0].vips[0].address", "First address of the first region", priority=1
+            ),
             _column("ID", ".spec.clusterId", "Number of the cluster in ufrags", kind="integer", priority=1),
             _age(),
         ],
@@ -85,8 +88,6 @@ def render(definition: Json) -> str:
 
 def files() -> dict[Path, str]:
     """What is written, by path in the project's folder."""
-    from voicecluster.operator.api.reference import reference
-
     return {
         Path("crds/voiceclusters.yaml"): render(voice_cluster()),
         Path("crds/voiceregions.yaml"): render(voice_region()),

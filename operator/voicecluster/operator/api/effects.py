@@ -1,28 +1,28 @@
 """What acts on a field, and how a change of it gets into force: said beside the field, shown in the reference."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 
 
-class Change(StrEnum):
-    """How a changed field gets into force. None of them ends a call but where it says so."""
+class Change(Enum):
+    """How a changed field gets into force: a word, and what it means."""
 
-    NEVER = "never changes"
-    """The API server refuses it."""
-    AT_ONCE = "at once"
-    """An object of the API is updated; no pod restarts."""
-    LIVE = "live"
-    """Running pods read their mounted configuration again, within two minutes; no pod restarts."""
-    RELAYS_ROLL = "relays roll"
-    """Relays are replaced one by one, each after its successor is ready."""
-    TRANSCEIVERS_DRAIN = "transceivers drain"
-    """Transceivers are replaced one at a time in each region, each when its calls have ended."""
-    PODS = "relays roll, transceivers drain"
-    """Both of the above."""
-    REDIS_RESTARTS = "Redis restarts"
-    """The embedded Redis is replaced; it holds nothing that calls need."""
-    NEXT_CALLS = "for new calls"
-    """Running pods learn it within seconds or two minutes; calls keep what they began with."""
+    NEVER = "never changes", "the API server refuses another value"
+    AT_ONCE = "at once", "an object of the API is updated; no pod restarts"
+    LIVE = "live", "running pods read their mounted configuration again, within two minutes; no pod restarts"
+    NEXT_CALLS = "for new calls", "the same; calls keep what they began with"
+    RELAYS_ROLL = "relays roll", "each after its successor is ready; in mode HostNetwork one node at a time"
+    TRANSCEIVERS_DRAIN = (
+        "transceivers drain",
+        "one at a time in each region, each is replaced when its calls have ended or `drainTimeoutSeconds` is over",
+    )
+    PODS = "relays roll, transceivers drain", "both"
+    REDIS_RESTARTS = "Redis restarts", "the embedded Redis is replaced; calls do not need what it holds"
+
+    def __init__(self, word: str, meaning: str) -> None:
+        """Both are for the reference."""
+        self.word = word
+        self.meaning = meaning
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from voicecluster.common.config.model import Model
 
-Reason = Literal["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"]
+Reason = Literal["FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"]
+"""Not FieldValueDuplicate: with it the API server leaves the message out."""
 V = TypeVar("V")
 M = TypeVar("M")
 

@@ -98,7 +98,6 @@ UNIQUE_INDICES = Must(
     Cel(
         "self.all(a, self.exists_one(b, b.index == a.index))",
         "two regions have the same index; give each its own (0 to 63)",
-        reason="FieldValueDuplicate",
     ),
     _indices_differ,
 )
@@ -109,7 +108,6 @@ UNIQUE_VIPS = Must(
         " || a.relay.vip.?port.orValue(3478) != b.relay.vip.?port.orValue(3478)"
         " || !a.relay.vip.addresses.exists(x, x in b.relay.vip.addresses)))",
         "two regions have the same VIP; give each its own address or port",
-        reason="FieldValueDuplicate",
     ),
     _vips_differ,
 )

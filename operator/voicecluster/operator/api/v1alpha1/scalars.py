@@ -138,6 +138,7 @@ Port = Annotated[int, Field(ge=1, le=65535), Unit("port")]
 Quantity = Annotated[
     str,
     BeforeValidator(_text),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 32}),
     Must(
         Cel(
             f"type(self) == int ? int(self) > 0 : (string(self).matches(r'^(?:{QUANTITY})$')"
@@ -146,7 +147,6 @@ Quantity = Annotated[
         ),
         is_quantity,
     ),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 32}),
 ]
 """A number stands for its text, as everywhere in Kubernetes."""
 LabelValue = Annotated[
