@@ -106,7 +106,7 @@ class _Finder:
 
     async def users(self, name: str) -> None:
         """See that the user's own Secret of API keys is there and not empty."""
-        found = await self._get(name)
+        found = await self._kube.get(port.SECRETS, self._observed.namespace, name)
         if found is None:
             message = (
                 f"Secret {name}, which signaling.auth.apiKeysSecret names, does not exist in namespace"
@@ -119,9 +119,10 @@ class _Finder:
 
     async def _get(self, name: str) -> Object | None:
         found = self._store.get(port.SECRETS, self._observed.namespace, name)
-        if found is None:  # not ours to watch, or too new to have been seen
-            found = await self._kube.get(port.SECRETS, self._observed.namespace, name)
-        return found
+        if found is not None and names.CLUSTER in texts(found, "metadata", "labels"):
+            return found
+        # Too new to have been seen, or made by the user: without our label it is not watched.
+        return await self._kube.get(port.SECRETS, self._observed.namespace, name)
 
 
 def mounted(observed: Observed, name: str) -> bool:
