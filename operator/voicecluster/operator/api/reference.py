@@ -123,7 +123,7 @@ def _type(schema: Schema, unit: Unit | None) -> str:
     """Type, bounds and unit."""
     counted = "" if unit is None or unit.name in ("port", "number") else f" ({unit.name})"
     if schema.get("x-kubernetes-int-or-string"):
-        return "quantity"
+        return f"quantity{counted}"
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     match schema["type"]:

@@ -18,9 +18,9 @@ ORDINALS_PER_REGION = 1024
 class Resources(Spec):
     """What one pod asks for and may use at most, as Kubernetes quantities."""
 
-    cpu: Quantity | None = None
+    cpu: Annotated[Quantity, Unit("cores")] | None = None
     """Requested cores; absent: no request. There is no limit on them: throttling is heard."""
-    memory: Quantity | None = None
+    memory: Annotated[Quantity, Unit("bytes")] | None = None
     """Requested bytes, and the limit too; absent: neither."""
 
 

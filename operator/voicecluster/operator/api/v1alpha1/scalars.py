@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from voicecluster.common.config.model import Unit
 from voicecluster.operator.api.rules import Cel, Must, matches
 
@@ -103,6 +103,7 @@ IpAddress = Annotated[
         ),
         is_address,
     ),
+    AfterValidator(lambda text: str(ipaddress.ip_address(text))),
 ]
 Network = Annotated[
     str,
@@ -114,6 +115,7 @@ Network = Annotated[
         ),
         is_network,
     ),
+    AfterValidator(lambda text: str(ipaddress.ip_network(text))),
 ]
 Origin = Annotated[
     str,
