@@ -1,0 +1,50 @@
+"""Which VIPs an answer names: where the caller may send its packets.
+
+VIPs that belong to nodes go away with their node, so an answer names those of two nodes, chosen by rendezvous
+hash: each node is weighed by a hash of the call and itself, and the two heaviest win. Calls spread evenly over
+nodes, every transceiver weighs alike, and when a node goes only the calls that named it are moved. A VIP of no
+node (a load balancer's) stays: one of each address family is enough.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from voicecluster.common.config.transceiver import Vip
+from voicecluster.transceiver.sdp.answer import Candidate
+
+NODES = 2
+MOST_CANDIDATES = 5
+"""More would cost every caller checks, and Firefox paces them."""
+
+
+def candidates_of(vips: Sequence[Vip], call: str, *, keep: Iterable[Candidate] = ()) -> list[Candidate]:
+    """The candidates of `call` (any text that stays the same through its life), the best first.
+
+    UDP, one of each address family of each node, IPv6 first as RFC 8421 recommends. VIPs in `keep`, what the call
+    was told before, are preferred to better ones as long as they exist.
+    """
+    kept = {(candidate.address, candidate.port) for candidate in keep}
+
+    def weight(vip: Vip) -> tuple[bool, bytes]:
+        return (vip.address, vip.port) in kept, _hash(call, f"{vip.address} {vip.port}")
+
+    def weight_of_node(node: str) -> tuple[bool, bytes]:
+        return any((vip.address, vip.port) in kept for vip in by_node[node]), _hash(call, node)
+
+    by_node: dict[str, list[Vip]] = {}
+    of_no_node: list[Vip] = []
+    for vip in vips:
+        if vip.protocol == "udp":
+            (of_no_node if vip.node is None else by_node.setdefault(vip.node, [])).append(vip)
+    nodes = sorted(by_node, key=weight_of_node, reverse=True)[:NODES]
+    chosen: list[Vip] = []
+    for group in (of_no_node, *(by_node[node] for node in nodes)):
+        for is_ipv6 in (True, False):
+            chosen += sorted(
+                (vip for vip in group if (":" in vip.address) is is_ipv6), key=weight, reverse=True
+            )[:1]
+    return [Candidate(vip.address, vip.port) for vip in chosen[:MOST_CANDIDATES]]
+
+
+def _hash(call: str, what: str) -> bytes:
+    return hashlib.blake2b(f"{call} {what}".encode(), digest_size=8).digest()
