@@ -11,6 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from voicecluster.common.config.transceiver import DirectoryFile
 from voicecluster.transceiver.directory import Directory
+from voicecluster.transceiver.drain import DrainReport
 from voicecluster.transceiver.forward import Forwarder
 from voicecluster.transceiver.http.api import CALLS, Answered, Place
 from voicecluster.transceiver.http.app import METRICS_PATH, internal_app, public_app
@@ -51,6 +52,7 @@ class Host:
     refusal: ApiError | None = None
     offers: list[OfferRequest] = field(default_factory=list)
     call: Call = field(default_factory=Call)
+    deadline: float | None = None
 
     def has_room(self) -> bool:
         return self.room
@@ -63,6 +65,15 @@ class Host:
 
     def find(self, call_id: str) -> Call | None:
         return self.call if call_id == call_id_at(self.place) else None
+
+    def begin(self, deadline: float) -> None:
+        self.deadline = deadline
+
+    def cancel(self) -> None:
+        self.deadline = None
+
+    def report(self) -> DrainReport:
+        return DrainReport(3, 1.5)
 
 
 @dataclass
@@ -123,8 +134,8 @@ async def cluster() -> AsyncIterator[Cluster]:
                 forwarder=forwarder,
                 keys=lambda: keys,
                 metrics=lambda: b"",
-                ready=lambda: True,
-                sdp_bytes=65_536,
+                drain=hosts[at],
+                sdp_bytes=lambda: 65_536,
             )
             servers[at] = TestServer(app, host=HOST, port=port)
             await servers[at].start_server()
@@ -134,8 +145,8 @@ async def cluster() -> AsyncIterator[Cluster]:
             place=places[HERE],
             forwarder=forwarder,
             api_keys=lambda: None,
-            cors_origins=["*"],
-            sdp_bytes=65_536,
+            cors_origins=lambda: ["*"],
+            sdp_bytes=lambda: 65_536,
         )
         client = await stack.enter_async_context(TestClient(TestServer(app)))
         yield Cluster(client, hosts, servers)

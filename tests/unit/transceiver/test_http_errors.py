@@ -102,8 +102,8 @@ async def client(host: FakeHost) -> AsyncIterator[Client]:
             place=place,
             forwarder=forwarder,
             api_keys=lambda: keys,
-            cors_origins=["*"],
-            sdp_bytes=SDP_BYTES,
+            cors_origins=lambda: ["*"],
+            sdp_bytes=lambda: SDP_BYTES,
         )
         async with TestClient(TestServer(app)) as testing:
             yield testing

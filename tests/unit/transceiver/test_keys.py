@@ -1,11 +1,8 @@
-"""What a keyring makes of root secrets, a directory of siblings, and an answer of VIPs."""
+"""What a keyring makes of root secrets."""
 
 import base64
 
-import pytest
-from voicecluster.common.config.transceiver import DirectoryFile, RootKeysFile, Vip
-from voicecluster.transceiver.calls import candidates_of
-from voicecluster.transceiver.directory import Directory
+from voicecluster.common.config.transceiver import RootKeysFile
 from voicecluster.transceiver.keys import Keyring
 from voicecluster.wire import Route
 
@@ -40,31 +37,3 @@ def test_the_password_is_a_function_of_the_ufrag() -> None:
     assert keyring().credentials(ROUTE, 5) == (ufrag, pwd)
     assert len(ufrag) == 23
     assert len(pwd) == 32
-
-
-def test_a_directory_tells_where_each_worker_listens() -> None:
-    sibling = {"ordinal": 1025, "host": "10.0.0.9", "internalPort": 9000, "workers": 4}
-    west = {"name": "eu-west", "index": 0, "transceivers": []}
-    east = {"name": "us-east", "index": 1, "transceivers": [sibling]}
-    directory = Directory(DirectoryFile.model_validate({"regions": [west, east]}))
-    assert directory.default_region == "eu-west"
-    worker = directory.worker_at(ROUTE)
-    assert worker is not None
-    assert worker.base_url == "http://10.0.0.9:9003"
-    assert directory.worker_at(Route(7, 1025, 4)) is None
-    assert [each.index for each in directory.workers_of("us-east")] == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="list at least one"):
-        Directory(DirectoryFile(regions=[]))
-
-
-def test_an_answer_names_one_udp_vip_of_each_family_the_ipv6_one_first() -> None:
-    vips = [
-        Vip(address="192.0.2.1", port=3478),
-        Vip(address="192.0.2.2", port=3478),
-        Vip(address="2001:db8::1", port=3478),
-        Vip(address="192.0.2.1", port=443, protocol="tcp"),
-    ]
-    chosen = candidates_of(vips)
-    assert [":" in each.address for each in chosen] == [True, False]
-    assert all(each.protocol == "udp" for each in chosen)
-    assert candidates_of([]) == []

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from voicecluster.common.config.transceiver import CallLimits, MediaConfig
+from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.transceiver.agents.registry import create
 from voicecluster.transceiver.clock import MediaClock
 from voicecluster.transceiver.describe import describe
@@ -51,10 +51,6 @@ class WorkerParts:
     identity: DtlsIdentity
     clock: MediaClock
     metrics: Metrics
-    limits: CallLimits
-    media: MediaConfig
-    ice_lite: bool
-    default_agent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +59,15 @@ class Opening:
 
     call_id: str
     key_name: str
+    config: TransceiverConfig
+    """As it was when the offer came: a newer one is for newer calls."""
     offer: Offer
     model: str | None
     session: SessionParams | None
     credentials: IceCredentials
     candidates: Sequence[Candidate]
+    newer_candidates: Callable[[Sequence[Candidate]], Sequence[Candidate]]
+    """Given what the client was told last, what to tell it at an ICE restart: the same, but for VIPs that went."""
     mint: Callable[[], IceCredentials]
     """New credentials for an ICE restart."""
 
@@ -84,13 +84,15 @@ class Call:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._remote_ufrag = opening.offer.ufrag
+        self._candidates = opening.candidates
+        self._draining_until: float | None = None
         self._ssrc = secrets.randbits(32) or 1
-        self._agent = create(opening.model, default=parts.default_agent)
+        self._agent = create(opening.model, default=opening.config.default_agent)
         self._rtp = RtpSession(
             local_ssrc=self._ssrc,
             cname=CNAME,
             payload_type=opening.offer.audio.opus_pt,
-            config=parts.media,
+            config=opening.config.media,
             send=self._send_media,
             now=now,
         )
@@ -108,10 +110,10 @@ class Call:
             parts.identity,
             opening.credentials,
             opening.offer,
-            ice_mode="Lite" if parts.ice_lite else "Full",
+            ice_mode=opening.config.ice_mode,
             now=now,
-            setup_seconds=parts.limits.setup_seconds,
-            expiry_seconds=parts.limits.expiry_seconds,
+            setup_seconds=opening.config.limits.setup_seconds,
+            expiry_seconds=opening.config.limits.expiry_seconds,
         )
         self._transport.on_srtp = self._srtp
         self._transport.on_connected = self._connected
@@ -145,11 +147,11 @@ class Call:
             pwd=credentials.pwd,
             fingerprint=self._parts.identity.fingerprint,
             setup=self._transport.setup,
-            candidates=self._opening.candidates,
+            candidates=self._candidates,
             ssrc=self._ssrc,
             cname=CNAME,
             session_id=secrets.randbits(61),
-            ice_lite=self._parts.ice_lite,
+            ice_lite=self._ice_lite,
         )
         self.phases.reached("answered", self._loop.time())
         self._parts.metrics.opened.labels(self._agent.name).inc()
@@ -161,7 +163,7 @@ class Call:
 
     async def run(self) -> None:
         """Carry the call to its end. Cancelling it ends the call as `end` does, without saying goodbye."""
-        limits = self._parts.limits
+        limits = self._opening.config.limits
         timers = [
             self._loop.call_later(limits.call_seconds - self._warning_seconds, self._warn),
             self._loop.call_later(limits.call_seconds, self.end, "too long"),
@@ -194,9 +196,15 @@ class Call:
         """End the call because its client said so."""
         self.end("hangup")
 
-    def announce_drain(self) -> None:
-        """Tell the client that this worker will end when its calls have."""
-        self._notify("voicecluster.draining")
+    def announce_drain(self, until: float | None) -> None:
+        """Tell the client that its server goes away, and the call with it at `until` (loop time) at the latest.
+
+        A channel that opens later tells it then; None takes that back.
+        """
+        self._draining_until = until
+        if until is not None:
+            left = max(0.0, until - self._loop.time())
+            self._notify("voicecluster.draining", seconds_left=round(left, 1))
 
     def restart_ice(self, fragment: str) -> str | None:
         """Apply a client's sdpfrag. Returns our fragment, or None when the credentials are those of now
@@ -213,14 +221,15 @@ class Call:
         local = self._opening.mint()
         self._transport.restart_ice(local, remote.ufrag, remote.pwd, self._loop.time())
         self._remote_ufrag = remote.ufrag
+        self._candidates = self._opening.newer_candidates(self._candidates) or self._candidates
         self._parts.metrics.restarts.inc()
         log.info("ICE restarted", extra={"call_id": self.call_id})
         return build_fragment(
             ufrag=local.ufrag,
             pwd=local.pwd,
-            candidates=self._opening.candidates,
+            candidates=self._candidates,
             mid=self._opening.offer.audio.mid,
-            ice_lite=self._parts.ice_lite,
+            ice_lite=self._ice_lite,
         )
 
     def debug(self) -> dict[str, object]:
@@ -247,6 +256,8 @@ class Call:
 
     def _channel_open(self) -> None:
         self._guarded(self._session.opened, self._loop.time())
+        if self._draining_until is not None:
+            self.announce_drain(self._draining_until)
 
     def _message(self, text: str) -> None:
         self._guarded(self._session.client_event, text, self._loop.time())
@@ -277,8 +288,12 @@ class Call:
         self._sampled = _Sample(stats.received, stats.lost, stats.concealed, stats.sent, switches)
 
     @property
+    def _ice_lite(self) -> bool:
+        return self._opening.config.ice_mode == "Lite"
+
+    @property
     def _warning_seconds(self) -> float:
-        return min(WARNING_SECONDS, self._parts.limits.call_seconds / 4)
+        return min(WARNING_SECONDS, self._opening.config.limits.call_seconds / 4)
 
     def _warn(self) -> None:
         self._notify("voicecluster.expiring", seconds_left=self._warning_seconds)

@@ -1,12 +1,11 @@
 """The calls of one worker, by call id, and the nonces that keep their ufrags apart."""
 
 import asyncio
-import random
 import secrets
 from collections.abc import Iterator, Sequence
 
-from voicecluster.common.config.transceiver import Vip
 from voicecluster.transceiver.call import Call, Opening, WorkerParts, offer_refused
+from voicecluster.transceiver.candidates import candidates_of
 from voicecluster.transceiver.files import Files
 from voicecluster.transceiver.http.api import Answered
 from voicecluster.transceiver.http.errors import ApiError
@@ -24,8 +23,10 @@ class Calls:
     """Opens calls and finds them again. Every call's task belongs to `group`."""
 
     def __init__(self, parts: WorkerParts, files: Files, *, cluster: int, group: asyncio.TaskGroup) -> None:
-        self.draining = False
-        """True: no new call is taken."""
+        self.ending = False
+        """True: the worker ends, and takes no new call."""
+        self.cordoned = False
+        """True: it is being drained, and takes no new call until that is taken back."""
         self._parts = parts
         self._files = files
         self._group = group
@@ -41,9 +42,19 @@ class Calls:
     def __iter__(self) -> Iterator[Call]:
         return iter(tuple(self._calls.values()))
 
+    @property
+    def open_to_calls(self) -> bool:
+        """Whether new calls are taken, as long as there is room."""
+        return not self.ending and not self.cordoned
+
     def has_room(self) -> bool:
         """Whether a new call would be taken now."""
-        return not self.draining and len(self._calls) < self._parts.limits.calls_per_worker
+        return self.open_to_calls and len(self._calls) < self._files.config.limits.calls_per_worker
+
+    def oldest_seconds(self) -> float | None:
+        """How long the oldest call has been there; None where there is none."""
+        now = asyncio.get_running_loop().time()
+        return max((now - call.phases.start for call in self._calls.values()), default=None)
 
     def find(self, call_id: str) -> Call | None:
         """The call with this id; None when it is ending already."""
@@ -58,25 +69,28 @@ class Calls:
         except OfferError as error:
             self._parts.metrics.refused.labels(error.code).inc()
             raise offer_refused(error, param="sdp") from None
-        candidates = candidates_of(self._files.vips.regions.get(self._parts.region, ()))
+        nonces: set[int] = set()
+        nonce = self._new_nonce(nonces)
+        ufrag, pwd = self._files.keyring.credentials(self._route, nonce)
+        candidates = self._candidates(ufrag, ())
         if not candidates:
+            self._nonces -= nonces
             raise ApiError(
                 503,
                 "no_vip",
                 "No relay is known in this region yet; try again.",
                 headers={"Retry-After": "2"},
             )
-        nonces: set[int] = set()
-        nonce = self._new_nonce(nonces)
-        ufrag, pwd = self._files.keyring.credentials(self._route, nonce)
         opening = Opening(
             call_id=self._files.keyring.call_id(self._route, nonce),
             key_name=key_name,
+            config=self._files.config,
             offer=parsed,
             model=offer.model,
             session=offer.session,
             credentials=IceCredentials(ufrag, pwd),
             candidates=candidates,
+            newer_candidates=lambda told: self._candidates(ufrag, told),
             mint=lambda: self._credentials(nonces),
         )
         try:
@@ -110,6 +124,10 @@ class Calls:
             if not self._calls:
                 self._idle.set()
 
+    def _candidates(self, ufrag: str, told: Sequence[Candidate]) -> Sequence[Candidate]:
+        """What the call whose first ufrag this is names now, after `told`."""
+        return candidates_of(self._files.vips.regions.get(self._parts.region, ()), ufrag, keep=told)
+
     def _credentials(self, nonces: set[int]) -> IceCredentials:
         ufrag, pwd = self._files.keyring.credentials(self._route, self._new_nonce(nonces))
         return IceCredentials(ufrag, pwd)
@@ -121,13 +139,3 @@ class Calls:
         self._nonces.add(nonce)
         nonces.add(nonce)
         return nonce
-
-
-def candidates_of(vips: Sequence[Vip]) -> list[Candidate]:
-    """One UDP VIP of each address family, chosen at random; IPv6 first, as RFC 8421 recommends."""
-    families: dict[bool, list[Vip]] = {}
-    for vip in vips:
-        if vip.protocol == "udp":
-            families.setdefault(":" in vip.address, []).append(vip)
-    chosen = [random.choice(families[family]) for family in sorted(families, reverse=True)]
-    return [Candidate(vip.address, vip.port) for vip in chosen]

@@ -1,4 +1,4 @@
-"""The newest good state of a worker's watched files: root keys, VIPs, the directory, API keys."""
+"""The newest good state of a process's watched files: configuration, root keys, VIPs, the directory, API keys."""
 
 import asyncio
 import logging
@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from voicecluster.common.config.model import ConfigError
-from voicecluster.common.config.transceiver import DirectoryFile, RootKeysFile, TransceiverConfig, VipsFile
+from voicecluster.common.config.transceiver import (
+    DirectoryFile,
+    RootKeysFile,
+    TransceiverConfig,
+    TransceiverSettings,
+    VipsFile,
+)
 from voicecluster.common.watched import WatchedFile
-from voicecluster.transceiver.agents.registry import names
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.http.auth import ApiKeys
 from voicecluster.transceiver.keys import Keyring
+from voicecluster.transceiver.settings import ConfigFile, changed, check
 from watchfiles import awatch
 
 log = logging.getLogger(__name__)
@@ -25,34 +31,51 @@ _RECHECK_MS = 1000
 class Files:
     """Loaded once, strictly; from then on a bad file changes nothing and is logged."""
 
-    def __init__(self, config: TransceiverConfig) -> None:
-        """Raises ConfigError when any file cannot be used."""
-        _check_agent(config)
-        self._config = config
+    def __init__(self, config: TransceiverConfig, source: ConfigFile) -> None:
+        """`config` is what `source` said last. Raises ConfigError when any file cannot be used."""
+        check(config)
+        self.config = config
+        """The newest: what may change without a restart is from the newest good file, the rest as at the start."""
+        self._source = source.watched()
         self._keys = WatchedFile(config.keys_file, RootKeysFile)
         self._vips = WatchedFile(config.vips_file, VipsFile)
         self._directory = WatchedFile(config.directory_file, DirectoryFile)
-        self._api_keys_dir = _api_keys_dir(config)
         self.keyring = Keyring(self._keys.load(), config.cluster_id)
         self.directory = _checked(config.directory_file, lambda: Directory(self._directory.load()))
         self.vips = self._vips.load()
+        self.api_keys = _api_keys_of(config)
+        """The keys that callers must have one of; None where they need none."""
+        self._auth_changed = asyncio.Event()
         self.on_keys: Callable[[Keyring], None] = lambda _: None
         """Called with each new keyring."""
-        self.api_keys: ApiKeys | None = None
-        if self._api_keys_dir is not None:
-            self.api_keys = _read_api_keys(self._api_keys_dir)
+        self.on_config: Callable[[TransceiverConfig, tuple[str, ...]], None] = lambda *_: None
+        """Called for each new configuration file, with the fields of it that wait for a restart."""
 
     async def watch(self) -> None:
         """Follow the files until cancelled, which is harmless."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._source.run(self._new_config), name="watch configuration")
             group.create_task(self._keys.run(self._new_keys), name="watch keys")
             group.create_task(self._vips.run(self._new_vips), name="watch vips")
             group.create_task(self._directory.run(self._new_directory), name="watch directory")
-            if self._api_keys_dir is not None:
-                group.create_task(self._watch_api_keys(self._api_keys_dir), name="watch API keys")
+            group.create_task(self._watch_api_keys(), name="watch API keys")
+
+    def _new_config(self, file: TransceiverSettings) -> None:
+        config, waiting = changed(self.config, file)
+        try:
+            check(config)
+            api_keys = _api_keys_of(config) if config.auth != self.config.auth else self.api_keys
+        except ConfigError as error:
+            log.warning("configuration refused, the one before it stays", extra={"error": str(error)})
+            return
+        if config != self.config:
+            logging.getLogger().setLevel(config.log_level)
+            self.config, self.api_keys = config, api_keys
+            self._auth_changed.set()
+        self.on_config(config, waiting)
 
     def _new_keys(self, file: RootKeysFile) -> None:
-        self.keyring = Keyring(file, self._config.cluster_id)
+        self.keyring = Keyring(file, self.config.cluster_id)
         self.on_keys(self.keyring)
         log.info("keys loaded", extra={"key_ids": sorted(file.keys), "mint": file.mint})
 
@@ -65,8 +88,14 @@ class Files:
         except ValueError as error:
             log.warning("directory refused, the one before it stays", extra={"error": str(error)})
 
-    async def _watch_api_keys(self, directory: Path) -> None:
+    async def _watch_api_keys(self) -> None:
+        """Follow the directory of keys, whichever it is now."""
         while True:
+            directory = _api_keys_dir(self.config)
+            if directory is None:
+                self._auth_changed.clear()
+                await self._auth_changed.wait()
+                continue
             try:
                 async for _ in awatch(
                     directory,
@@ -75,6 +104,8 @@ class Files:
                     rust_timeout=_RECHECK_MS,
                     yield_on_timeout=True,
                 ):
+                    if directory != _api_keys_dir(self.config):
+                        break
                     self.api_keys = ApiKeys.read(directory)
             except (OSError, RuntimeError) as error:
                 log.warning(
@@ -90,26 +121,14 @@ def _checked(path: Path, make: Callable[[], T]) -> T:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _check_agent(config: TransceiverConfig) -> None:
-    known = names()
-    if config.default_agent not in known:
-        raise ConfigError(
-            f"{config.name}: defaultAgent: no agent '{config.default_agent}'; write one of {', '.join(known)}"
-        )
-
-
 def _api_keys_dir(config: TransceiverConfig) -> Path | None:
-    auth = config.auth
-    if auth.mode == "None":
+    return config.auth.api_keys_dir if config.auth.mode == "APIKey" else None
+
+
+def _api_keys_of(config: TransceiverConfig) -> ApiKeys | None:
+    directory = _api_keys_dir(config)
+    if directory is None:
         return None
-    if auth.api_keys_dir is None:
-        raise ConfigError(
-            f"{config.name}: auth.apiKeysDir: missing; name a directory of keys, or set mode: None"
-        )
-    return auth.api_keys_dir
-
-
-def _read_api_keys(directory: Path) -> ApiKeys:
     try:
         return ApiKeys.read(directory)
     except OSError as error:

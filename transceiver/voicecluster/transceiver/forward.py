@@ -1,5 +1,6 @@
 """Requests that one worker passes on to another, over the internal ports."""
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -76,5 +77,8 @@ class Forwarder:
 
 
 def _refused(error: OSError) -> bool:
+    """Whether nobody listens there, or the name is nobody's: pods' names go with them."""
     cause = getattr(error, "os_error", error)
+    if isinstance(cause, socket.gaierror):
+        return cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
     return isinstance(cause, ConnectionRefusedError)

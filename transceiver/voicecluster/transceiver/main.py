@@ -1,10 +1,12 @@
 """`voicecluster-transceiver`: the program that carries calls."""
 
+import os
 import sys
 from pathlib import Path
 
 import click
-from voicecluster.common.config.model import ConfigError, load
+from voicecluster.common.config.model import ConfigError
+from voicecluster.common.config.pod import load_transceiver
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.logs import setup_logs
 from voicecluster.common.program import exit_on_config_error
@@ -12,12 +14,21 @@ from voicecluster.common.program import exit_on_config_error
 _HELP = """Answer WebRTC calls and carry their media: one transceiver, a parent and its workers.
 
 \b
-FILE is YAML; `voicecluster up` writes one for each transceiver of a local stack. It names
+FILE is YAML; `voicecluster up` writes one for each transceiver of a local stack, the operator one for all
+of a region. It names
   signaling    the public HTTP address: the page at /, the API under /v1/realtime/calls
   mediaAddress, mediaPort        worker w's UDP socket, for relays only
   internalAddress, internalPort  worker w's port for the other workers
-  admin        /livez, /readyz and the /metrics of all workers
+  admin        /livez, /readyz, the /metrics of all workers, /drain for who has the token
   keysFile, vipsFile, directoryFile  re-read when they change
+
+\b
+In a pod (POD_IPS is set) name, ordinal and all addresses are the pod's: they come from POD_NAME, POD_IPS and
+NODE_NAME of the downward API, and FILE must not say them.
+
+\b
+FILE is re-read when it changes: auth, corsOrigins, defaultAgent, iceMode, limits, media and logLevel hold for
+new calls and requests; what else changed waits for a restart, and a warning says so.
 
 \b
 Signals: TERM takes no more calls and ends when the present ones have ended, at the latest after
@@ -35,17 +46,20 @@ Example:
 def main(config_file: Path) -> None:
     """Entry point: the parent of all."""
     with exit_on_config_error():
-        config = load(config_file, TransceiverConfig)
+        config = load_transceiver(config_file, os.environ)
         _setup_logs(config)
         # Imported here, as it takes a second: help and a bad file are answered without it.
         from voicecluster.transceiver.admin import run_admin
         from voicecluster.transceiver.parent import Parent
+        from voicecluster.transceiver.settings import ConfigFile
         from voicecluster.transceiver.worker import run_worker
 
+        source = ConfigFile(config_file, os.environ)
         parent = Parent(
             config,
-            worker=lambda index, report: run_worker(config, index, report=report),
-            admin=lambda told: run_admin(config, told=told),
+            source,
+            worker=lambda index, birth: run_worker(source, index, birth),
+            admin=lambda told, birth: run_admin(source, birth, told=told),
         )
         code = parent.run()
     sys.exit(code)

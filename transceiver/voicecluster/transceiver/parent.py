@@ -1,12 +1,14 @@
 """The parent of a transceiver: forks its workers and the admin process, restarts the dead, ends them.
 
+What must outlive any of its children it keeps: their states, the drain that the operator asked for, and the
+newest configuration; a child that is started again begins with them.
+
 It has imported everything a worker needs before it forks, so that a new worker takes calls within
 milliseconds, and it runs neither threads nor an event loop, so that forking is safe. Its children end when it
 does, however it ends.
 """
 
 import gc
-import json
 import logging
 import os
 import selectors
@@ -15,14 +17,17 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from voicecluster.common.config.model import join_address
+from voicecluster.common.config.model import ConfigError, join_address
 from voicecluster.common.config.transceiver import TransceiverConfig
 from voicecluster.common.ports import bind_udp, listen_tcp
 from voicecluster.transceiver.files import Files
+from voicecluster.transceiver.notes import ADMIN_SERVES, CONFIG_CHANGED, Birth, Told, WorkerState, cordon_of
 from voicecluster.transceiver.process import die_with_parent, show_as
+from voicecluster.transceiver.settings import ConfigFile
+from voicecluster.transceiver.vips import seed_vips
 from voicecluster.transceiver.worker import tls_context
 
 log = logging.getLogger(__name__)
@@ -35,11 +40,11 @@ DRAIN_MARGIN_SECONDS = 5.0
 KILL_SECONDS = 2.5
 BAD_CONFIG = 2
 
-Write = Callable[[str], None]
-Program = Callable[[int], None]
-"""What a child does, given a file descriptor:
+WorkerProgram = Callable[[int, Birth], None]
+AdminProgram = Callable[[int, Birth], None]
+"""What children do: a worker gets its number, the admin process a descriptor that it is told the states on.
 
-workers write their state to it, the admin process reads all states.
+They end by return or SystemExit.
 """
 
 
@@ -69,10 +74,12 @@ class Parent:
     """Runs one transceiver. `run` returns the exit code when all children have ended."""
 
     def __init__(
-        self, config: TransceiverConfig, *, worker: Callable[[int, int], None], admin: Program
+        self, config: TransceiverConfig, source: ConfigFile, *, worker: WorkerProgram, admin: AdminProgram
     ) -> None:
-        """`worker(index, fd)` and `admin(fd)` are what children do; they end by return or SystemExit."""
+        """`config` is what `source` said last."""
         self._config = config
+        self._source = source
+        self._cordoned_until: float | None = None
         self._worker = worker
         self._admin_program = admin
         self._workers = [_Child(f"worker-{index}", index) for index in range(config.workers)]
@@ -88,7 +95,8 @@ class Parent:
 
     def run(self) -> int:
         """Start all and keep them until a signal ends them. Raises ConfigError before anything is started."""
-        Files(self._config)
+        seed_vips(self._config)
+        Files(self._config, self._source)
         tls_context(self._config.tls)
         self._check_ports()
         self._listen()
@@ -168,10 +176,11 @@ class Parent:
             os.close(self._states)
             if self._told is not None:
                 os.close(self._told)
+            birth = Birth(self._config, self._report, self._cordoned_until)
             if reading is not None:
-                self._admin_program(reading)
+                self._admin_program(reading, birth)
             elif child.index is not None:
-                self._worker(child.index, self._report)
+                self._worker(child.index, birth)
             code = 0
         except SystemExit as ending:
             code = ending.code
@@ -222,16 +231,34 @@ class Parent:
     def _reported(self) -> None:
         *lines, self._unread = (self._unread + os.read(self._states, 65_536)).split(b"\n")
         for line in lines:
-            index, _, state = line.decode().partition(" ")
-            child = self._workers[int(index)]
+            self._note(line.decode())
+        self._tell()
+
+    def _note(self, line: str) -> None:
+        what, _, state = line.partition(" ")
+        if what == CONFIG_CHANGED:
+            self._reread()
+        elif what == ADMIN_SERVES:
+            self._admin.state, self._admin.proven = "ready", True
+        elif what.isdigit():
+            child = self._workers[int(what)]
             child.state = state
             child.proven = child.proven or state == "ready"
-        self._tell()
+        else:
+            self._cordoned_until = cordon_of(line)
+
+    def _reread(self) -> None:
+        """Let children that are started from now on, and SIGTERM, have the newest configuration."""
+        try:
+            self._config = self._source.newest(self._config)
+        except ConfigError:
+            return  # the processes that follow the file have said what is wrong with it
+        logging.getLogger().setLevel(self._config.log_level)
 
     def _tell(self) -> None:
         """Give the admin process the whole picture. What does not fit into its pipe is told the next time."""
-        workers = [{"state": child.state, "restarts": child.restarts} for child in self._workers]
-        line = json.dumps({"workers": workers, "draining": self._stopping is not None}) + "\n"
+        workers = tuple(WorkerState(child.state, child.restarts) for child in self._workers)
+        line = Told(workers, self._stopping is not None, self._cordoned_until).line()
         if self._told is not None:
             try:
                 os.write(self._told, line.encode())
@@ -243,6 +270,7 @@ class Parent:
         first = self._stopping is None
         self._stopping = number
         if first:
+            self._reread()
             log.info("ending", extra={"drain_seconds": self._config.limits.drain_timeout_seconds})
         for child in self._children:
             child.start_at = None
@@ -254,9 +282,3 @@ class Parent:
             seconds = self._config.limits.drain_timeout_seconds + DRAIN_MARGIN_SECONDS
         self._next_stop_at = time.monotonic() + seconds
         self._tell()
-
-
-def states_of(line: str) -> tuple[bool, list[Mapping[str, object]]]:
-    """Read one line that the parent tells: whether it is draining, and each worker's state and restarts."""
-    told = json.loads(line)
-    return bool(told["draining"]), list(told["workers"])

@@ -11,6 +11,7 @@ import os
 import signal
 import socket as socket_module
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -24,6 +25,7 @@ from voicecluster.common.program import exit_on_config_error
 from voicecluster.transceiver.call import WorkerParts
 from voicecluster.transceiver.calls import Calls
 from voicecluster.transceiver.clock import MediaClock
+from voicecluster.transceiver.drain import Cordon
 from voicecluster.transceiver.dtls.identity import DtlsIdentity
 from voicecluster.transceiver.files import Files
 from voicecluster.transceiver.forward import Forwarder
@@ -32,6 +34,8 @@ from voicecluster.transceiver.http.app import internal_app, public_app
 from voicecluster.transceiver.ice.mux import MediaSocket
 from voicecluster.transceiver.keys import Keyring
 from voicecluster.transceiver.metrics import Metrics
+from voicecluster.transceiver.notes import Birth
+from voicecluster.transceiver.settings import ConfigFile
 from voicecluster.wire import Route
 
 log = logging.getLogger(__name__)
@@ -55,9 +59,7 @@ def tls_context(tls: Tls | None) -> ssl.SSLContext | None:
         context.load_cert_chain(tls.cert_file, tls.key_file)
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(
-            f"{tls.cert_file}: tls: {reason}; give a PEM chain and its private key"
-        ) from None
+        raise ConfigError(f"{tls.cert_file}: tls: {reason}; give a PEM chain and its private key") from None
     return context
 
 
@@ -87,19 +89,18 @@ class Stop:
         self.now.set()
 
 
-def run_worker(config: TransceiverConfig, index: int, *, report: int) -> None:
-    """Be worker `index` in a process of its own; its parent reads `INDEX STATE` lines from `report`.
-
-    Ends by SystemExit 2 when a file or a port cannot be used.
-    """
+def run_worker(source: ConfigFile, index: int, birth: Birth) -> None:
+    """Be worker `index` in a process of its own. Ends by SystemExit 2 when a file or a port cannot be used."""
+    config = birth.config
 
     async def run() -> None:
         stop = Stop()
         stop.listen(asyncio.get_running_loop())
-        await serve(config, index, stop=stop, notify=notify)
+        files = Files(config, source)
+        await serve(files, index, stop=stop, notify=notify, cordoned_until=birth.cordoned_until)
 
     def notify(state: str) -> None:
-        os.write(report, f"{index} {state}\n".encode())
+        os.write(birth.report, f"{index} {state}\n".encode())
 
     setup_logs(
         config.log_level, fields={"transceiver": config.name, "region": config.region, "worker": index}
@@ -108,10 +109,12 @@ def run_worker(config: TransceiverConfig, index: int, *, report: int) -> None:
         uvloop.run(run())
 
 
-async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: Notify) -> None:
+async def serve(
+    files: Files, index: int, *, stop: Stop, notify: Notify, cordoned_until: float | None
+) -> None:
     """Be worker `index` until `stop`. Raises ConfigError when a file or a port cannot be used."""
     loop = asyncio.get_running_loop()
-    files = Files(config)
+    config = files.config
     metrics = Metrics()
     route = Route(config.cluster_id, config.ordinal, index)
     async with AsyncExitStack() as stack:
@@ -146,12 +149,12 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
             identity=DtlsIdentity(),
             clock=clock,
             metrics=metrics,
-            limits=config.limits,
-            media=config.media,
-            ice_lite=config.ice_mode == "Lite",
-            default_agent=config.default_agent,
         )
         calls = Calls(parts, files, cluster=config.cluster_id, group=tasks)
+        cordon = Cordon(calls, loop=loop)
+        stack.callback(cordon.close)
+        if cordoned_until is not None:
+            cordon.begin(cordoned_until)
         place = Place(
             region=config.region,
             ordinal=config.ordinal,
@@ -165,16 +168,16 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
             forwarder=forwarder,
             keys=lambda: files.keyring.internal,
             metrics=metrics.show,
-            ready=lambda: not calls.draining,
-            sdp_bytes=config.limits.sdp_bytes,
+            drain=cordon,
+            sdp_bytes=lambda: files.config.limits.sdp_bytes,
         )
         everyone = public_app(
             host=calls,
             place=place,
             forwarder=forwarder,
             api_keys=lambda: files.api_keys,
-            cors_origins=config.cors_origins,
-            sdp_bytes=config.limits.sdp_bytes,
+            cors_origins=lambda: files.config.cors_origins,
+            sdp_bytes=lambda: files.config.limits.sdp_bytes,
         )
         await stack.enter_async_context(_served(siblings, internal, None))
         site = await stack.enter_async_context(_served(everyone, public, tls_context(config.tls)))
@@ -187,16 +190,20 @@ async def serve(config: TransceiverConfig, index: int, *, stop: Stop, notify: No
 
         await stop.drain.wait()
         notify("draining")
-        await _drain(calls, site, stop, config.limits.drain_timeout_seconds)
+        seconds = files.config.limits.drain_timeout_seconds
+        if cordon.deadline is not None:
+            seconds = min(seconds, max(0.0, cordon.deadline - time.time()))
+        await _drain(calls, site, stop, seconds)
     log.info("worker ended")
 
 
 async def _drain(calls: Calls, site: web.SockSite, stop: Stop, seconds: float) -> None:
     """Stop accepting, tell the callers, wait for them, and end the rest."""
-    calls.draining = True
+    calls.ending = True
     await site.stop()
+    until = asyncio.get_running_loop().time() + seconds
     for call in calls:
-        call.announce_drain()
+        call.announce_drain(until)
     if calls:
         log.info("draining", extra={"calls": len(calls), "seconds": seconds})
         ended = asyncio.create_task(calls.wait_idle(), name="wait until idle")

@@ -96,7 +96,13 @@ class Api:
     """Handlers of the calls API for callers that `identify` tells apart."""
 
     def __init__(
-        self, *, host: CallHost, place: Place, forwarder: Forwarder, identify: Identify, sdp_bytes: int
+        self,
+        *,
+        host: CallHost,
+        place: Place,
+        forwarder: Forwarder,
+        identify: Identify,
+        sdp_bytes: Callable[[], int],
     ) -> None:
         self._host = host
         self._place = place
@@ -120,7 +126,7 @@ class Api:
         if caller.passed_on:
             region, offer = self._place.region, await read_passed_on(request)
         else:
-            region, offer = self._region_of(request), await read_offer(request, sdp_bytes=self._sdp_bytes)
+            region, offer = self._region_of(request), await read_offer(request, sdp_bytes=self._sdp_bytes())
         if region == self._place.region and self._host.has_room():
             answered = await self._host.open(offer, key_name=caller.key_name)
             headers = {"Location": f"{CALLS}/{answered.call_id}"}
@@ -211,15 +217,16 @@ class Api:
         raise full(region, RETRY_SECONDS)
 
     def _candidates(self, region: str) -> Sequence[Worker]:
-        """Workers of the region but this one, in random order, those of the same pod first."""
-        others = [
-            worker
-            for worker in self._place.directory().workers_of(region)
-            if (worker.ordinal, worker.index) != (self._place.ordinal, self._place.worker)
-        ]
-        random.shuffle(others)
-        others.sort(key=lambda worker: worker.ordinal != self._place.ordinal)
-        return others[:MOST_SIBLINGS_ASKED]
+        """Workers of the region but this one: some of the same pod first, then some others at random."""
+        directory, here = self._place.directory(), self._place.ordinal
+        pod = [worker for worker in directory.workers_of_transceiver(region, here) if not self._is_us(worker)]
+        near = random.sample(pod, min(len(pod), MOST_SIBLINGS_ASKED // 2))  # all are full where it is drained
+        some = directory.some_workers_of(region, 2 * MOST_SIBLINGS_ASKED)
+        others = [worker for worker in some if worker not in near and not self._is_us(worker)]
+        return [*near, *others][:MOST_SIBLINGS_ASKED]
+
+    def _is_us(self, worker: Worker) -> bool:
+        return (worker.ordinal, worker.index) == (self._place.ordinal, self._place.worker)
 
 
 @dataclass(frozen=True, slots=True)

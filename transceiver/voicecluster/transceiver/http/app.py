@@ -8,13 +8,16 @@ from voicecluster.transceiver.forward import Forwarder
 from voicecluster.transceiver.http.api import Api, Caller, CallHost, Place
 from voicecluster.transceiver.http.auth import ANONYMOUS, ApiKeys, InternalKeys
 from voicecluster.transceiver.http.cors import cors
+from voicecluster.transceiver.http.drain import Drainable, drain_routes
 from voicecluster.transceiver.http.errors import refusals
-from voicecluster.transceiver.http.offer import FORM_OVERHEAD_BYTES, SESSION_BYTES
+from voicecluster.transceiver.http.offer import FORM_OVERHEAD_BYTES, MOST_SDP_BYTES, SESSION_BYTES
 from voicecluster.transceiver.http.page import page_routes
 
 METRICS_PATH = "/internal/metrics"
-READY_PATH = "/internal/ready"
 REGIONS_PATH = "/v1/realtime/regions"
+
+_LARGEST = MOST_SDP_BYTES + SESSION_BYTES + FORM_OVERHEAD_BYTES
+"""Bytes of a request's body, whatever the limits say now."""
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,10 +28,10 @@ def public_app(
     place: Place,
     forwarder: Forwarder,
     api_keys: Callable[[], ApiKeys | None],
-    cors_origins: Sequence[str],
-    sdp_bytes: int,
+    cors_origins: Callable[[], Sequence[str]],
+    sdp_bytes: Callable[[], int],
 ) -> web.Application:
-    """The page and the API. `api_keys` gives the newest keys, or None where callers need none."""
+    """The page and the API. The callables give the newest state: `api_keys` None where callers need no key."""
 
     async def identify(request: web.Request) -> Caller:
         keys = api_keys()
@@ -40,7 +43,7 @@ def public_app(
         return web.json_response({"regions": list(directory.regions), "default": directory.default_region})
 
     api = Api(host=host, place=place, forwarder=forwarder, identify=identify, sdp_bytes=sdp_bytes)
-    app = web.Application(middlewares=[cors(cors_origins), refusals], client_max_size=_largest(sdp_bytes))
+    app = web.Application(middlewares=[cors(cors_origins), refusals], client_max_size=_LARGEST)
     app.on_response_prepare.append(_sign)
     app.add_routes([*api.routes(), web.get(REGIONS_PATH, regions), *page_routes()])
     return app
@@ -53,8 +56,8 @@ def internal_app(
     forwarder: Forwarder,
     keys: Callable[[], InternalKeys],
     metrics: Callable[[], bytes],
-    ready: Callable[[], bool],
-    sdp_bytes: int,
+    drain: Drainable,
+    sdp_bytes: Callable[[], int],
 ) -> web.Application:
     """What siblings and the parent ask. Every request must be signed with K_internal."""
 
@@ -67,19 +70,12 @@ def internal_app(
         await identify(request)
         return web.Response(body=metrics(), headers={"Content-Type": _METRICS_TYPE})
 
-    async def show_ready(request: web.Request) -> web.Response:
-        await identify(request)
-        return web.Response(status=200 if ready() else 503)
-
     api = Api(host=host, place=place, forwarder=forwarder, identify=identify, sdp_bytes=sdp_bytes)
-    app = web.Application(middlewares=[refusals], client_max_size=_largest(4 * sdp_bytes))
-    app.add_routes([*api.routes(), web.get(METRICS_PATH, show_metrics), web.get(READY_PATH, show_ready)])
+    app = web.Application(middlewares=[refusals], client_max_size=4 * _LARGEST)
+    app.add_routes([*api.routes(), *drain_routes(drain, identify)])
+    app.router.add_get(METRICS_PATH, show_metrics)
     return app
 
 
 async def _sign(_: web.Request, response: web.StreamResponse) -> None:
     response.headers["Server"] = "voicecluster"  # instead of every version that we are made of
-
-
-def _largest(sdp_bytes: int) -> int:
-    return sdp_bytes + SESSION_BYTES + FORM_OVERHEAD_BYTES

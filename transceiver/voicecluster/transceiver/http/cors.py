@@ -3,7 +3,7 @@
 Without `Access-Control-Expose-Headers: Location` a page of another origin cannot learn its own call_id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -15,21 +15,14 @@ DEFAULT_HEADERS = "Authorization, Content-Type, X-Voice-Region"
 PREFLIGHT_SECONDS = 7200
 
 
-def cors(origins: Sequence[str]) -> Middleware:
+def cors(origins: Callable[[], Sequence[str]]) -> Middleware:
     """A middleware that lets pages of `origins` (or of all, `*`) call the API. Cookies are never involved."""
-    everyone = "*" in origins
-
-    def allowed(request: web.Request) -> str | None:
-        origin = request.headers.get("Origin")
-        if origin is None:
-            return None
-        if everyone:
-            return "*"
-        return origin if origin in origins else None
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        origin = allowed(request)
+        known = origins()
+        everyone = "*" in known
+        origin = _allowed(request.headers.get("Origin"), known)
         if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
             response: web.StreamResponse = web.Response(status=204)
             if origin is not None:
@@ -47,3 +40,9 @@ def cors(origins: Sequence[str]) -> Middleware:
         return response
 
     return middleware
+
+
+def _allowed(origin: str | None, known: Sequence[str]) -> str | None:
+    if origin is None or "*" in known:
+        return None if origin is None else "*"
+    return origin if origin in known else None

@@ -8,6 +8,8 @@ from pydantic import JsonValue
 from voicecluster.transceiver.http.errors import ApiError
 
 SESSION_BYTES = 65_536
+MOST_SDP_BYTES = 1_048_576
+"""What `limits.sdpBytes` may allow at most."""
 FORM_OVERHEAD_BYTES = 16_384
 
 SessionParams = dict[str, JsonValue]
