@@ -21,6 +21,8 @@ from voicecluster.operator.plan.relay import CONFIG, VIPS
 from voicecluster.operator.plan.transceiver import API_KEYS, DIRECTORY, ROOT_KEYS, transceiver_settings
 
 DRAIN_TOKEN = "drain-token"
+GRACE_SECONDS = 3600
+"""The least that Kubernetes gives a transceiver to end; it ends by itself, after the drain timeout at the latest."""
 SECONDS_TO_END = 15
 """What a transceiver needs beyond its drain timeout to end what is left."""
 
@@ -58,8 +60,8 @@ def stateful_set(scope: Scope, region: Region) -> Object:
     """The region's transceivers. A pod's ordinal is part of every ufrag it mints.
 
     Ours: replicas, ordinals, policies, and of the template everything we say. Left to others: what the API defaults.
-    Pods are replaced by the operator alone (OnDelete), after their calls. The API keys' Secret is mounted whether
-    asked for or not, so that asking for it changes no pod.
+    Pods are replaced by the operator alone (OnDelete), after their calls. Of the configuration, the template depends
+    on workers and on drain timeouts over an hour only; the API keys' Secret is mounted whether asked for or not.
     """
     spec = region.transceiver
     name = names.transceiver(scope.name, region.name)
@@ -101,7 +103,7 @@ def stateful_set(scope: Scope, region: Region) -> Object:
             "karpenter.sh/do-not-disrupt": "true",
         },
         labels={names.WORKERS: str(spec.workers)},
-        terminationGracePeriodSeconds=math.ceil(spec.limits.drain_timeout_seconds) + SECONDS_TO_END,
+        terminationGracePeriodSeconds=_grace_seconds(region),
         topologySpreadConstraints=[
             {
                 "maxSkew": 1,
@@ -150,3 +152,7 @@ def disruption_budget(scope: Scope, region: Region) -> Object:
     }
     name = names.transceiver(scope.name, region.name)
     return scope.object(POD_DISRUPTION_BUDGETS, name, "transceiver", region, spec=spec)
+
+
+def _grace_seconds(region: Region) -> int:
+    return max(GRACE_SECONDS, math.ceil(region.transceiver.limits.drain_timeout_seconds)) + SECONDS_TO_END
