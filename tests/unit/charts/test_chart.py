@@ -8,6 +8,9 @@ import kubernetes_validate
 import pytest
 import yaml
 from helm_python import Chart, HelmValuesError, lint
+from voicecluster.operator.api.v1alpha1 import VoiceCluster
+from voicecluster.operator.main import main
+from voicecluster.operator.settings import OPERATOR_LABELS
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "voicecluster-operator"
@@ -188,8 +191,6 @@ def test_without_crds_the_notes_say_where_they_are(chart: Chart) -> None:
 
 
 def test_the_notes_next_command_makes_a_valid_cluster(chart: Chart) -> None:
-    from voicecluster.operator.api.v1alpha1 import VoiceCluster
-
     notes = chart.render(name="vc")["voicecluster-operator/templates/NOTES.txt"]
     [block] = re.findall(r"<<'YAML'\n(.*?)\n  YAML", notes, re.DOTALL)
     lines = [line.removeprefix("  ") for line in block.splitlines()]
@@ -203,9 +204,21 @@ def test_the_operator_is_told_its_images_and_namespaces(render: Render) -> None:
         "--namespace=blue",
         "--namespace=green",
     ]
-    assert "--relay-image=voicecluster/relay:0.1.0" in arguments
-    assert "--redis-image=redis:7.4-bookworm" in arguments
+    assert "--relay-image=docker.io/voicecluster/relay:0.1.0" in arguments
+    assert "--redis-image=docker.io/library/redis:7.4-bookworm" in arguments
     assert "--nodes" not in arguments
+
+
+def test_every_argument_is_an_option_of_the_operator(render: Render, values: dict[str, object]) -> None:
+    with main.make_context("voicecluster-operator", list(container(render(values))["args"])) as context:
+        assert context.params["nodes"] == bool(values.get("hostNetwork"))
+
+
+def test_its_pods_are_those_that_network_policies_know_as_the_operator(
+    render: Render, values: dict[str, object]
+) -> None:
+    labels = one(render(values), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert OPERATOR_LABELS.items() <= labels.items()
 
 
 def test_a_digest_wins_over_the_tag_and_a_registry_stands_before_every_image(render: Render) -> None:
