@@ -22,7 +22,7 @@ DEFAULTS = Defaults(
     operator_labels={"app.kubernetes.io/name": "voicecluster-operator"},
 )
 Found = dict[tuple[str, str], Any]
-CLUSTERS = {path.stem: path for path in (Path(__file__).parent / "clusters").glob("*.yaml")}
+CLUSTERS = {path.stem: path for path in (Path(__file__).parent / "resources").glob("*.yaml")}
 
 
 def cluster(spec: Mapping[str, Any], name: str = "demo") -> VoiceCluster:
@@ -44,7 +44,7 @@ def region(**fields: Any) -> dict[str, Any]:
 
 
 def stored(name: str) -> VoiceCluster:
-    """The cluster of a file of `clusters/`."""
+    """The cluster of a file of `resources/`."""
     return VoiceCluster.model_validate(yaml.safe_load(CLUSTERS[name].read_text(encoding="utf-8")))
 
 
@@ -158,8 +158,6 @@ def _regions(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 _AUTH: st.SearchStrategy[dict[str, str]] = st.one_of(
-    st.just({"mode": "None"}), st.just({}), st.fixed_dictionaries({"apiKeysSecret": _NAMES})
-)
     st.just({"mode": "None"}), st.just({}), st.fixed_dictionaries({"apiKeysSecret": _NAMES})
 )
 _SERVICE = st.fixed_dictionaries(
