@@ -18,6 +18,8 @@ from voicecluster.operator.plan.placement import LocalPlacement
 from voicecluster.operator.plan.process import Plan
 from voicecluster.wire import derive_key
 
+from tests.unit.operator.clusters import cluster, region
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "local.yaml"
 GOLDEN = Path(__file__).parent / "golden" / "local.yaml"
 ROOT = bytes(range(32))
@@ -221,10 +223,8 @@ def test_a_resource_too_large_for_the_internal_network_is_refused() -> None:
 
 @pytest.mark.parametrize("mode", ["LoadBalancer", "HostNetwork"])
 def test_a_vip_that_only_kubernetes_can_give_is_refused_with_what_to_write_instead(mode: str) -> None:
-    document = example().model_dump(by_alias=True)
-    document["spec"]["regions"][0]["relay"]["vip"] |= {"mode": mode, "addresses": []}
-    document["spec"]["networkPolicy"]["enabled"] = False
-    cluster = VoiceCluster.model_validate(document)
-    with pytest.raises(ValueError, match=rf"'eu-west' .* {mode}.*External.*--address"):
-        plan(cluster, place(cluster), KEYS)
-    plan(cluster, replace(place(cluster), public="192.0.2.5"), KEYS)
+    kubernetes = region(relay={"vip": {"mode": mode}}) | {"networkPolicy": {"enabled": False}}
+    wanted = cluster(kubernetes)
+    with pytest.raises(ValueError, match=rf"'eu' .* {mode}.*External.*--address"):
+        plan(wanted, place(wanted), KEYS)
+    plan(wanted, replace(place(wanted), public="192.0.2.5"), KEYS)
