@@ -39,11 +39,17 @@ def test_a_ranges_transceivers_are_found_by_the_host_name_of_their_ordinal(direc
     assert worker.base_url == "http://voice-2050.media.voice.svc:9001"
 
 
-@pytest.mark.parametrize("route", [(1025, 4), (1024, 0), (2047, 0), (2051, 0), (2048, 2)])
+@pytest.mark.parametrize("route", [(1025, 4), (1024, 0), (2047, 0), (3072, 0), (2048, 2)])
 def test_a_route_to_no_transceiver_or_no_worker_of_it_leads_nowhere(
     directory: Directory, route: tuple[int, int]
 ) -> None:
     assert directory.worker_at(Route(7, *route)) is None
+
+
+def test_a_transceiver_that_the_range_does_not_count_yet_is_found(directory: Directory) -> None:
+    worker = directory.worker_at(Route(7, 2051, 0))
+    assert worker is not None
+    assert worker.host == "voice-2051.media.voice.svc"
 
 
 def test_a_regions_workers_are_those_of_all_its_transceivers_in_order(directory: Directory) -> None:

@@ -8,6 +8,8 @@ from voicecluster.common.config.model import join_address
 from voicecluster.common.config.transceiver import DirectoryFile, DirectoryRegion, Sibling, SiblingRange
 from voicecluster.wire import Route
 
+ORDINALS_PER_REGION = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Worker:
@@ -66,10 +68,14 @@ class Directory:
         return [_nth(region, ranges, n) for n in random.sample(range(total), min(most, total))]
 
     def worker_at(self, route: Route) -> Worker | None:
-        """The worker that `route` names, or None when there is no such transceiver (any more)."""
+        """The worker that `route` names, or None when there can be no such transceiver.
+
+        A range is looked up to its region's last ordinal, whatever its count: a pod that was added takes calls before
+        every sibling's directory counts it, and one that is none any more has no address.
+        """
         for region, ranges in self._ranges.items():
             for each in ranges:
-                if each.first <= route.ordinal < each.first + each.count and route.worker < each.workers:
+                if route.ordinal in _ordinals_of(each) and route.worker < each.workers:
                     return _worker(region, each, route.ordinal, route.worker)
         return None
 
@@ -87,6 +93,12 @@ def _alone(sibling: Sibling) -> SiblingRange:
         internal_port=sibling.internal_port,
         workers=sibling.workers,
     )
+
+
+def _ordinals_of(siblings: SiblingRange) -> range:
+    if "{ordinal}" not in siblings.host:
+        return range(siblings.first, siblings.first + siblings.count)
+    return range(siblings.first, (siblings.first // ORDINALS_PER_REGION + 1) * ORDINALS_PER_REGION)
 
 
 def _nth(region: str, ranges: Sequence[SiblingRange], n: int) -> Worker:
