@@ -1,12 +1,14 @@
 """A real API server for all tests of the session, and a namespace for each."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.integration.operator.apiserver import ApiServer, MissingAssets, until
+from tests.integration.operator.process import Operator
 
 ROOT = Path(__file__).parents[3]
 _NUMBERS = itertools.count(1)
@@ -33,3 +35,18 @@ def namespace(apiserver: ApiServer) -> str:
     name = f"test-{next(_NUMBERS)}"
     apiserver.kubectl("create", "namespace", name)
     return name
+
+
+@pytest.fixture
+def operators(apiserver: ApiServer, namespace: str, tmp_path: Path) -> Iterator[Callable[..., Operator]]:
+    """Makes operators for the test's namespace, each with the Lease of that namespace; ends them all."""
+    made: list[Operator] = []
+
+    def make(name: str = "operator", **more: Any) -> Operator:
+        more = {"namespace": namespace, "lease_namespace": namespace} | more
+        made.append(Operator(apiserver, tmp_path, name=name, **more))
+        return made[-1]
+
+    yield make
+    for operator in made:
+        operator.kill()

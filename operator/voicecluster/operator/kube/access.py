@@ -5,7 +5,7 @@ kopf's watches are made from the same one. A service account's token is read aga
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import aiohttp
@@ -16,6 +16,7 @@ from voicecluster.common.config.model import ConfigError
 
 WATCH_BUFFER_BYTES = 2**21
 """An event has an object in it, and that may be this large."""
+USER_AGENT = "voicecluster-operator"
 DEFAULT_KUBECONFIG = str(Path.home() / ".kube" / "config")
 
 
@@ -43,20 +44,25 @@ async def authorization(configuration: Configuration) -> str | None:
 
 
 def watch_session(
-    configuration: Configuration, *, trace: aiohttp.TraceConfig | None = None
+    configuration: Configuration, *, answered: Callable[[aiohttp.ClientRequest, int], None]
 ) -> aiohttp.ClientSession:
-    """A session with the configuration's certificates and always its present token; `trace` sees every request."""
+    """A session with the configuration's certificates and always its present token.
+
+    `answered` gets every request that was answered, and the status: when its headers came, so for a watch at once.
+    """
 
     async def identify(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         if given := await authorization(configuration):
             request.headers["Authorization"] = given
-        return await send(request)
+        answer = await send(request)
+        answered(request, answer.status)
+        return answer
 
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=RESTClientObject(configuration).ssl_context),
         middlewares=(identify,),
         read_bufsize=WATCH_BUFFER_BYTES,
-        trace_configs=[trace] if trace else None,
+        headers={"User-Agent": USER_AGENT},
     )

@@ -1,7 +1,7 @@
 """The `Kube` port over `kubernetes.aio`: paths, patches, deadlines, and errors turned into ours.
 
-Every answer with an object also goes to `seen`, so that what we wrote is in the store before the watch brings
-it: a reconcile right after another finds its own work. Nothing is retried here; the queue does that.
+Every object as it is after a write of ours goes to `wrote`, so that it is in the store before the watch brings it:
+a reconcile right after another finds its own work. Nothing is retried here; the queue does that.
 """
 
 import json
@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from voicecluster.operator.fields import at, items, mapping, text
-from voicecluster.operator.kube.access import authorization
+from voicecluster.operator.kube.access import USER_AGENT, authorization
 from voicecluster.operator.kube.kinds import Ref, kind_of, metadata, path, ref
 from voicecluster.operator.kube.port import (
     SECRETS,
@@ -57,15 +57,15 @@ class KubeClient:
         self,
         configuration: Configuration,
         *,
-        seen: Callable[[Object], None] = _ignore,
+        wrote: Callable[[Object], None] = _ignore,
         observe: Observe = _unobserved,
     ) -> None:
-        """`seen` gets every object that an answer held; must be quick."""
+        """`wrote` gets what each of our writes has made; must be quick."""
         configuration.connection_pool_maxsize = CONNECTIONS
         self._configuration = configuration
         self._api = ApiClient(configuration)
-        self._api.user_agent = "voicecluster-operator"
-        self._seen = seen
+        self._api.user_agent = USER_AGENT
+        self._wrote = wrote
         self._observe = observe
 
     async def close(self) -> None:
@@ -75,7 +75,10 @@ class KubeClient:
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """See `Kube.get`."""
         try:
-            return await self._one("GET", "get", kind, namespace, name)
+            about = Ref(kind.kind, namespace, name)
+            return without_managed_fields(
+                await self._request("GET", "get", kind, about, path(kind, namespace, name))
+            )
         except NotFound:
             return None
 
@@ -137,13 +140,9 @@ class KubeClient:
             await self._request("PATCH", verb, kind, about, where, body=wanted, content_type=_APPLY)
         )
 
-    async def _one(self, method: Method, verb: str, kind: Kind, namespace: str | None, name: str) -> Object:
-        about = Ref(kind.kind, namespace, name)
-        return self._kept(await self._request(method, verb, kind, about, path(kind, namespace, name)))
-
     def _kept(self, value: Object) -> Object:
         found = without_managed_fields(value)
-        self._seen(found)
+        self._wrote(found)
         return found
 
     async def _request(

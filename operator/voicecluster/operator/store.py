@@ -1,0 +1,130 @@
+"""What the watches have seen, in memory: the `Store` port, and the way in for watches and for our own writes.
+
+An object is never replaced by an older state of itself: the answer to our own write and the watch's event of an
+earlier one may come in either order. An object that was deleted stays deleted, whatever comes late about it.
+"""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Sequence
+
+from voicecluster.operator.fields import mapping, text
+from voicecluster.operator.kube.client import without_managed_fields
+from voicecluster.operator.kube.port import CLUSTERS, NODES, Kind, Object
+from voicecluster.operator.plan.kubernetes.names import CLUSTER
+from voicecluster.operator.queue import Key
+
+_REMEMBERED_DEAD = 4096
+"""Deleted objects whose late news are ignored; late means seconds."""
+_Name = tuple[str, str]
+
+
+class Objects:
+    """Every object by kind, namespace and name. Implements `port.Store`."""
+
+    def __init__(self, *, nodes: bool) -> None:
+        """`nodes`: whether the operator watches them."""
+        self._watches_nodes = nodes
+        self._by_kind: dict[Kind, dict[_Name, Object]] = defaultdict(dict)
+        self._by_cluster: dict[tuple[Kind, str, str], dict[str, Object]] = defaultdict(dict)
+        self._dead: OrderedDict[str, None] = OrderedDict()
+
+    def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
+        """See `Store.get`."""
+        return self._by_kind[kind].get((namespace or "", name))
+
+    def children(self, kind: Kind, namespace: str, cluster: str) -> Sequence[Object]:
+        """See `Store.children`."""
+        found = self._by_cluster.get((kind, namespace, cluster), {})
+        return [found[name] for name in sorted(found)]
+
+    def nodes(self) -> Sequence[Object] | None:
+        """See `Store.nodes`."""
+        if not self._watches_nodes:
+            return None
+        found = self._by_kind[NODES]
+        return [found[name] for name in sorted(found)]
+
+    def clusters(self) -> Iterator[Key]:
+        """Every VoiceCluster."""
+        return (Key(*name) for name in list(self._by_kind[CLUSTERS]))
+
+    def put(self, kind: Kind, value: Object) -> set[Key]:
+        """Take note of an object's state. Returns whose business that is.
+
+        That is told even of what is no news: the answer to our own write may have been the first to show what
+        somebody else had written just before.
+        """
+        uid, name = text(value, "metadata", "uid"), _name(value)
+        before = self._by_kind[kind].get(name)
+        if uid in self._dead or (before is not None and version(before) >= version(value)):
+            return self._concerned(kind, before)
+        kept = without_managed_fields(_node(value) if kind == NODES else value)
+        self._by_kind[kind][name] = kept
+        concerned = self._concerned(kind, before)
+        if before is not None:
+            self._unfile(kind, before)
+        if (key := self._key(kind, kept)) is not None:
+            self._by_cluster[kind, key.namespace, key.name][name[1]] = kept
+        return concerned | self._concerned(kind, kept)
+
+    def drop(self, kind: Kind, namespace: str | None, name: str, *, uid: str) -> set[Key]:
+        """The object with this uid is gone. Returns whose business that is."""
+        self._dead[uid] = None
+        if len(self._dead) > _REMEMBERED_DEAD:
+            self._dead.popitem(last=False)
+        before = self.get(kind, namespace, name)
+        if before is None or text(before, "metadata", "uid") != uid:
+            return set()
+        del self._by_kind[kind][namespace or "", name]
+        self._unfile(kind, before)
+        return self._concerned(kind, before)
+
+    def is_behind(self, kind: Kind, value: Object) -> bool:
+        """Whether this state is news. What was deleted meanwhile is none."""
+        uid, known = text(value, "metadata", "uid"), self._by_kind[kind].get(_name(value))
+        if uid in self._dead:
+            return False
+        return known is None or (text(known, "metadata", "uid") == uid and version(known) < version(value))
+
+    def of_kind(self, kind: Kind, namespace: str | None) -> Sequence[Object]:
+        """All objects of a kind, of one namespace or (None) of all."""
+        return [
+            value
+            for (where, _), value in self._by_kind[kind].items()
+            if namespace is None or where == namespace
+        ]
+
+    def _concerned(self, kind: Kind, value: Object | None) -> set[Key]:
+        if kind == NODES:
+            return set(self.clusters())
+        key = self._key(kind, value) if value is not None else None
+        return {key} if key is not None else set()
+
+    def _unfile(self, kind: Kind, value: Object) -> None:
+        if (key := self._key(kind, value)) is None:
+            return
+        place = (kind, key.namespace, key.name)
+        self._by_cluster[place].pop(_name(value)[1], None)
+        if not self._by_cluster[place]:
+            del self._by_cluster[place]
+
+    def _key(self, kind: Kind, value: Object) -> Key | None:
+        namespace, name = _name(value)
+        cluster = name if kind == CLUSTERS else text(value, "metadata", "labels", CLUSTER)
+        return Key(namespace, cluster) if namespace and cluster else None
+
+
+def version(value: Object) -> int:
+    """How new a state is, among those of one kind. etcd's revision: the API promises that they can be compared."""
+    found = text(value, "metadata", "resourceVersion")
+    return int(found) if found.isdigit() else 0
+
+
+def _name(value: Object) -> _Name:
+    return text(value, "metadata", "namespace"), text(value, "metadata", "name")
+
+
+def _node(value: Object) -> Object:
+    """A node without its list of images, which is most of it."""
+    status = mapping(value, "status")
+    return {**value, "status": {key: status[key] for key in ("addresses", "conditions") if key in status}}
