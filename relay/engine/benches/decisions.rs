@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 use voicecluster_relay_engine::core::{
     Arrival, ClientAddr, Endpoint, Keys, Limits, ListenerId, LocalId, OwnerAddr, Rate, Relay,
-    Routes, Seed, Tick, Verdict, View,
+    Routes, Seed, Tick, Verdict, View, Vips,
 };
 use voicecluster_wire::hint::{HintKey, KeyId, Nonce, Route};
 
@@ -54,10 +54,13 @@ impl Bench {
         keys.add(7, id, key.clone());
         let now = Tick::from_millis(0);
         let routes = Routes::replacing(&Routes::default(), [(route(), owner)], &limits, now);
-        let advertised = [endpoint("203.0.113.1:3478")].into();
+        let vips = Arc::new(Vips::replacing(
+            &Vips::default(),
+            [endpoint("203.0.113.1:3478")],
+        ));
         let view = View {
             limits,
-            advertised,
+            vips,
             routes: Arc::new(routes),
             keys: Arc::new(keys),
         };
@@ -120,7 +123,7 @@ impl Bench {
                 &self.view,
                 self.owner,
                 arrival.client,
-                self.view.advertised[0],
+                self.view.vips.of(ListenerId(0)),
                 &success,
                 now,
             );
@@ -157,7 +160,7 @@ impl Bench {
                 &self.view,
                 self.owner,
                 arrival.client,
-                self.view.advertised[0],
+                self.view.vips.of(ListenerId(0)),
                 &success,
                 now,
             );
@@ -178,7 +181,7 @@ impl Bench {
                 &self.view,
                 self.owner,
                 client,
-                self.view.advertised[0],
+                self.view.vips.of(ListenerId(0)),
                 &media,
                 now,
             ));

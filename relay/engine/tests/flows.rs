@@ -215,6 +215,33 @@ fn packets_from_inside_are_taken_from_the_flows_owner_only() {
 }
 
 #[test]
+fn a_flow_lives_on_when_its_vip_changes_and_hears_its_owner_by_both_names() {
+    let mut world = world();
+    world.connect(ANNA, VIP, 1, 1);
+    let former = world.view.vips.of(VIP);
+    world.advertise(["198.51.100.1:3478", "203.0.113.2:3478"]);
+    assert_eq!(world.media(ANNA, VIP), to(1));
+    for vip in [former, world.view.vips.of(VIP)] {
+        assert_eq!(
+            world.owner_sends_by(owner(1), ANNA, vip, &[0x80; 50]),
+            delivered(ANNA, VIP)
+        );
+    }
+}
+
+#[test]
+fn a_vip_belongs_to_the_listener_that_advertises_it_now() {
+    let mut world = world();
+    world.connect(ANNA, VIP, 1, 1);
+    world.connect(ANNA, OTHER_VIP, 2, 2);
+    world.advertise(["203.0.113.2:3478", "203.0.113.1:3478"]);
+    assert_eq!(
+        world.owner_sends(owner(1), ANNA, VIP, &[0x80; 50]),
+        delivered(ANNA, VIP)
+    );
+}
+
+#[test]
 fn a_vip_that_is_not_ours_is_answered_by_nobody() {
     let world = world();
     world.connect(ANNA, VIP, 1, 1);

@@ -178,6 +178,33 @@ fn other_sockets_need_a_restart_and_other_limits_do_not() {
 }
 
 #[test]
+fn another_vip_is_taken_up_while_the_engine_runs() {
+    let directory = Directory::new();
+    let engine = Engine::start(&directory);
+    let mut control = engine.control();
+    let owner = socket("127.0.101.59");
+    let (listener, backbone) = (free("127.0.101.51"), free("127.0.101.58"));
+    control.load(local(&owner));
+    let client = socket("127.0.101.54");
+    for vip in ["203.0.113.1:3478", "198.51.100.1:3478"] {
+        control.ask(
+            json!({"op": "configure", "workers": 2, "backbone": backbone,
+            "listeners": [{"name": "vip", "bind": listener, "advertise": vip}]}),
+        );
+        client
+            .send_to(&binding_request(&ufrag(1)), listener)
+            .expect("send");
+        let header = spp::decode(&receive(&owner).0).expect("SPP");
+        assert_eq!(header.proxy, vip.parse().expect("address"));
+    }
+    let stats = control.ask(json!({"op": "stats"}));
+    assert_eq!(
+        (&stats["flows"]["provisional"], sum(&stats, "/decodes/ok")),
+        (&json!(1), 1)
+    );
+}
+
+#[test]
 fn snapshots_outlive_their_client_and_the_newest_client_wins() {
     let directory = Directory::new();
     let engine = Engine::start(&directory);
@@ -255,6 +282,79 @@ fn the_supervisor_restarts_what_is_killed_and_ends_everything_when_told() {
         "a child outlived its supervisor"
     );
     assert!(!socket.parent().expect("directory").exists());
+}
+
+#[test]
+fn the_engine_runs_until_the_control_plane_has_left() {
+    let directory = Directory::new();
+    let mut supervisor = Supervisor::start(
+        &directory,
+        "trap 'echo 60 > $(dirname $4)/leaving; echo yes > told' TERM; echo $4 > socket; until [ -e left ]; do sleep 0.05; done",
+    );
+    let socket = PathBuf::from(wait_for_text(&directory.path("socket")));
+    wait_until(|| UnixStream::connect(&socket).is_ok());
+    kill(supervisor.0.id(), 15);
+    wait_for_text(&directory.path("told"));
+    assert!(UnixStream::connect(&socket).is_ok());
+    fs::write(directory.path("left"), "").expect("file");
+    assert_eq!(supervisor.wait().code(), Some(0));
+}
+
+#[test]
+fn a_control_plane_that_is_killed_while_leaving_comes_back_to_leave() {
+    let directory = Directory::new();
+    let mut supervisor = Supervisor::start(
+        &directory,
+        "trap 'echo 60 > $(dirname $4)/leaving; echo $$ > told' TERM; echo $* > arguments; \
+         [ -z \"$5\" ] || exit 0; touch started; while :; do sleep 0.05; done",
+    );
+    wait_until(|| directory.path("started").exists());
+    kill(supervisor.0.id(), 15);
+    kill(
+        wait_for_text(&directory.path("told")).parse().expect("pid"),
+        9,
+    );
+    assert_eq!(supervisor.wait().code(), Some(0));
+    let arguments = wait_for_text(&directory.path("arguments"));
+    let (flag, elapsed) = arguments
+        .rsplit_once(' ')
+        .expect("arguments of the second start");
+    assert!(
+        flag.ends_with(" --leaving") && elapsed.parse::<f64>().is_ok_and(|seconds| seconds < 60.0),
+        "{arguments}"
+    );
+}
+
+#[test]
+fn a_second_signal_ends_a_relay_that_is_leaving_at_once() {
+    let directory = Directory::new();
+    let mut supervisor = Supervisor::start(
+        &directory,
+        "trap 'echo 60 > $(dirname $4)/leaving; [ -e told ] && exit 0; echo yes > told' TERM; \
+         touch started; while :; do sleep 0.05; done",
+    );
+    wait_until(|| directory.path("started").exists());
+    kill(supervisor.0.id(), 15);
+    wait_for_text(&directory.path("told"));
+    let told = Instant::now();
+    kill(supervisor.0.id(), 15);
+    assert_eq!(supervisor.wait().code(), Some(0));
+    assert!(told.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn what_a_killed_supervisor_left_behind_is_removed_by_the_next_one() {
+    let directory = Directory::new();
+    let script = "echo $4 > socket.$$; mv socket.$$ socket; exec sleep 60";
+    let first = Supervisor::start(&directory, script);
+    let abandoned = PathBuf::from(wait_for_text(&directory.path("socket")));
+    kill(first.0.id(), 9);
+    drop(first);
+    fs::remove_file(directory.path("socket")).expect("file");
+    let _second = Supervisor::start(&directory, script);
+    let used = PathBuf::from(wait_for_text(&directory.path("socket")));
+    let of = |socket: &PathBuf| socket.parent().expect("directory").to_path_buf();
+    assert!(!of(&abandoned).exists() && of(&used).exists());
 }
 
 #[test]

@@ -1,7 +1,8 @@
-"""The control plane: what the files say goes to the engine, what the engine counts to health and metrics.
+"""The control plane: what files and the API server say goes to the engine, what the engine counts to health and
+metrics.
 
 Everything that packets need is in the engine. This process may be killed at any time: the engine keeps its
-snapshots and forwards on, and the next control plane continues from the same files.
+snapshots and forwards on, and the next control plane continues from the same sources.
 """
 
 import asyncio
@@ -12,13 +13,18 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, generate_latest
 from pydantic import ValidationError
 from voicecluster.common.config.model import ConfigError
-from voicecluster.common.config.relay import RelayConfig, RelayKeysFile, RoutesFile
+from voicecluster.common.config.relay import RelayConfig, RelayKeysFile
+from voicecluster.common.config.transceiver import VipsFile
+from voicecluster.common.kube.api import KubeApi
 from voicecluster.common.ports import Protocol, holder, taken
 from voicecluster.common.watched import WatchedFile
 from voicecluster.relay.engine import EngineError, EngineLink, Snapshot
 from voicecluster.relay.metrics import RelayCollector
-from voicecluster.relay.routes import RouteTable
+from voicecluster.relay.reload import ConfigFile, taken_over
+from voicecluster.relay.routing import Routing
+from voicecluster.relay.sources import EndpointSlices, source_of
 from voicecluster.relay.stats import EngineStats
+from voicecluster.relay.vips import advertised
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,40 +38,73 @@ CONFIGURE_SECONDS = 2.0
 class ControlPlane:
     """One relay's control plane. `run` owns all its tasks."""
 
-    def __init__(self, config: RelayConfig, engine: EngineLink) -> None:
-        """Sends nothing before `run`."""
-        self._config = config
+    def __init__(
+        self,
+        config: RelayConfig,
+        engine: EngineLink,
+        *,
+        api: KubeApi | None = None,
+        config_file: ConfigFile | None = None,
+    ) -> None:
+        """Sends nothing before `run`.
+
+        Args:
+            config: What to begin with.
+            engine: The engine to drive.
+            api: The API server, where the configuration needs one.
+            config_file: Where another configuration may come from.
+        """
+        self.config = config
+        """What is in force."""
         self._engine = engine
-        assert config.routes_file is not None
-        self._routes_file = WatchedFile(config.routes_file, RoutesFile)
+        self._config_file = config_file
         self._keys_file = WatchedFile(
             config.keys_file, RelayKeysFile, empty=lambda file: not any(file.clusters.values())
         )
-        self._table: RouteTable | None = None
+        self._vips_file: WatchedFile[VipsFile] | None = None
+        if config.vips_file is not None and any(listener.advertise is None for listener in config.listeners):
+            self._vips_file = WatchedFile(config.vips_file, VipsFile)
+        cache = config.routes_from.cache_file if config.routes_from is not None else None
+        self._routing = Routing(engine, source_of(config, api), cache=cache)
+        self._advertised: list[str] = []
+        self._restart_for: tuple[str, ...] = ()
         self._collector = RelayCollector()
         self._registry = CollectorRegistry()
         self._registry.register(self._collector)
+        self._stats: tuple[int, EngineStats] | None = None
         self._answered_at = time.monotonic()
         self._alive = True
 
+    @property
+    def packets(self) -> int:
+        """How many datagrams have come from callers and were forwarded; never goes back."""
+        return self._collector.uplink_packets
+
     async def run(self) -> None:
-        """Bring the engine to what the files say and keep it there, until cancelled.
+        """Bring the engine to what the sources say and keep it there, until cancelled.
 
         Raises:
             ConfigError: The engine cannot serve this configuration (in an exception group).
         """
-        self._engine.want("configure", _configuration(self._config))
+        if self._vips_file is not None:
+            self._vips_file.refresh()
+        self._configure()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._engine.run(), name="engine-link")
             stats = await self._first_stats()
-            self._table = RouteTable(engine_routes=stats.routes)
-            tasks.create_task(self._routes_file.run(self._offer_routes), name="routes-file")
+            tasks.create_task(self._routing.run(engine_routes=stats.routes), name="routes")
             tasks.create_task(self._keys_file.run(self._send_keys), name="keys-file")
+            if self._vips_file is not None:
+                tasks.create_task(self._vips_file.run(lambda _: self._configure()), name="vips-file")
+            if self._config_file is not None:
+                tasks.create_task(self._config_file.run(self._reconfigure), name="config-file")
             while True:
                 await asyncio.sleep(POLL_SECONDS)
                 await self.poll()
-                self._confirm_routes(self._table)
-                self._configure_again()
+                self._routing.confirm()
+                # A restarted engine can find its ports still held for a moment: what it refused is asked again.
+                if "configure" in self._engine.refused:
+                    self._configure()
 
     async def poll(self) -> None:
         """Ask the engine for figures and whether its threads turn over. Never raises; silence shows in
@@ -84,17 +123,19 @@ class ControlPlane:
         return {"engine": None if self._alive else "a worker thread does not turn over"}
 
     def ready(self) -> Mapping[str, str | None]:
-        """Return what speaks against sending callers here: not alive, or not all snapshots in the engine."""
+        """Return what speaks against sending callers here: not alive, or not all snapshots in the engine.
+
+        A VIP that is not known yet does not: its listener advertises its own address meanwhile.
+        """
         reasons = dict(self.live())
         if not self._engine.has("configure"):
             reasons["configuration"] = self._engine.refused.get("configure", "not in the engine yet")
-        files: tuple[tuple[Snapshot, str | None], ...] = (
-            ("routes", self._routes_file.error),
+        sources: tuple[tuple[Snapshot, str | None], ...] = (
+            ("routes", self._routing.source.error),
             ("keys", self._keys_file.error),
         )
-        inherited = self._table is not None and self._table.doubts_first
-        for name, error in files:
-            if not self._engine.has(name) and not (name == "routes" and inherited):
+        for name, error in sources:
+            if not self._engine.has(name) and not self._inherited(name):
                 reasons[name] = self._engine.refused.get(name) or error or "not in the engine yet"
         return reasons
 
@@ -102,11 +143,26 @@ class ControlPlane:
         """Return the metrics as text, with the engine's figures of now, or its last ones where it is silent."""
         if time.monotonic() - self._answered_at < 2 * POLL_SECONDS:
             await self.poll()
-        self._collector.bad_files = {
-            "routes": self._routes_file.error is not None,
-            "keys": self._keys_file.error is not None,
-        }
+        source = self._routing.source
+        files = {"keys": self._keys_file.error}
+        if isinstance(source, EndpointSlices):
+            self._collector.ignored_endpoints = source.ignored
+            self._collector.is_following = source.error is None
+        else:
+            files["routes"] = source.error
+        if self._vips_file is not None:
+            files["vips"] = self._vips_file.error
+        if self._config_file is not None:
+            files["config"] = self._config_file.error
+        self._collector.bad_files = {name: error is not None for name, error in files.items()}
+        self._collector.held_routes = self._routing.held
         return generate_latest(self._registry)
+
+    def _inherited(self, name: Snapshot) -> bool:
+        """Whether the engine has routes or keys from a control plane before this one."""
+        if self._stats is None or self._stats[0] != self._engine.connections:
+            return False
+        return (self._stats[1].routes if name == "routes" else self._stats[1].keys) > 0
 
     async def _first_stats(self) -> EngineStats:
         """What the engine has, once it has its configuration. Raises ConfigError when it refuses for good."""
@@ -116,8 +172,8 @@ class ControlPlane:
             if refusal is not None:
                 deadline = deadline or time.monotonic() + CONFIGURE_SECONDS
                 if time.monotonic() > deadline:
-                    raise _refusal(self._config, refusal)
-                self._engine.want("configure", _configuration(self._config))
+                    raise _refusal(self.config, refusal)
+                self._configure()
             if self._engine.has("configure"):
                 try:
                     return await self._ask()
@@ -126,62 +182,49 @@ class ControlPlane:
             await asyncio.sleep(0.05)
 
     async def _ask(self) -> EngineStats:
+        connection = self._engine.connections
         reply = await self._engine.request("stats")
         try:
             stats = EngineStats.model_validate(reply)
         except ValidationError:
             raise EngineError("its figures cannot be read") from None
+        self._stats = connection, stats
         self._collector.update(stats, time.monotonic())
         self._alive = (await self._engine.request("ping")).get("alive") is True
         self._answered_at = time.monotonic()
         return stats
 
-    def _offer_routes(self, file: RoutesFile) -> None:
-        if self._table is None:
-            return
-        listed = {(route.cluster, route.ordinal, route.worker): route.address for route in file.routes}
-        held = self._table.held
-        if self._table.offer(listed, time.monotonic()):
-            self._send_routes(self._table)
-        if self._table.held > held or self._table.routes is None:
-            _LOG.warning(
-                "a list would remove over half of the routes; removals wait for a second one",
-                extra={"listed": len(listed), "held": self._table.held},
-            )
-        self._collector.held_routes = self._table.held
+    def _configure(self) -> None:
+        """Send the configuration with the VIPs of now."""
+        vips = self._vips_file.value if self._vips_file is not None else None
+        before, self._advertised = self._advertised, advertised(self.config, vips, self._advertised)
+        if before not in ([], self._advertised):
+            _LOG.info("other VIPs advertised", extra={"vips": self._advertised})
+        self._engine.want("configure", _configuration(self.config, self._advertised))
 
-    def _confirm_routes(self, table: RouteTable) -> None:
-        """Offer the list that holds now a second time. A file that is bad now says nothing."""
-        if not table.due(time.monotonic()):
-            return
-        self._routes_file.refresh()
-        if self._routes_file.error is None and self._routes_file.value is not None:
-            self._offer_routes(self._routes_file.value)
-
-    def _send_routes(self, table: RouteTable) -> None:
-        routes = [
-            {"cluster": cluster, "ordinal": ordinal, "worker": worker, "address": address}
-            for (cluster, ordinal, worker), address in (table.routes or {}).items()
-        ]
-        self._engine.want("routes", {"routes": routes})
-        _LOG.info("routes in force", extra={"routes": len(routes), "held": table.held})
+    def _reconfigure(self, wanted: RelayConfig) -> None:
+        self.config, restart_for = taken_over(self.config, wanted)
+        logging.getLogger().setLevel(self.config.log_level)
+        self._configure()
+        _LOG.info("configuration in force")
+        if restart_for not in ((), self._restart_for):
+            _LOG.warning("changes wait for a restart of this relay", extra={"fields": restart_for})
+        self._restart_for = restart_for
 
     def _send_keys(self, file: RelayKeysFile) -> None:
         self._engine.want("keys", {"clusters": file.clusters})
         _LOG.info("keys in force", extra={"keys": sum(len(keys) for keys in file.clusters.values())})
 
-    def _configure_again(self) -> None:
-        """A restarted engine can find its ports still held for a moment: what it refused is asked again."""
-        if "configure" in self._engine.refused:
-            self._engine.want("configure", _configuration(self._config))
 
-
-def _configuration(config: RelayConfig) -> dict[str, object]:
+def _configuration(config: RelayConfig, vips: list[str]) -> dict[str, object]:
     return {
         "workers": config.workers,
         "pin": config.pin_workers,
         "backbone": config.backbone,
-        "listeners": [listener.model_dump(by_alias=True) for listener in config.listeners],
+        "listeners": [
+            {"name": listener.name, "bind": listener.bind, "advertise": vip}
+            for listener, vip in zip(config.listeners, vips, strict=True)
+        ],
         "limits": config.limits.model_dump(by_alias=True),
     }
 

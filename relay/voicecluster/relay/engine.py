@@ -56,6 +56,8 @@ class EngineLink:
         self._last_id = 0
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self.connections = 0
+        """How many connections there have been: whatever an engine said before the latest may be of another one."""
         self.refused: dict[Snapshot, str] = {}
         """Why the engine does not have the newest snapshot, where it said so."""
 
@@ -133,6 +135,7 @@ class EngineLink:
         except (OSError, TimeoutError) as error:
             raise EngineGone(str(error)) from None
         self._reader, self._writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+        self.connections += 1
         self._unsent = set(self._wanted)
         self._confirmed.clear()
         self.refused.clear()

@@ -1,6 +1,6 @@
 """The relay's metrics, out of the engine's counters. All names begin with `voicecluster_relay_`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -34,7 +34,20 @@ class RelayCollector(Collector):
         self.held_routes = 0
         """Routes in force only because a suspicious list lacks them."""
         self.bad_files: dict[str, bool] = {}
-        """By watched file (`routes`, `keys`): whether its content now is refused."""
+        """By watched file (`routes`, `keys`, `vips`, `config`): whether its content now is refused."""
+        self.is_following: bool | None = None
+        """Whether EndpointSlices are followed; None where routes come from a file."""
+        self.ignored_endpoints: Mapping[str, int] = {}
+        """Endpoints (or whole slices) that name no usable route, by reason."""
+
+    @property
+    def uplink_packets(self) -> int:
+        """Datagrams of callers that were forwarded; never goes back."""
+        return sum(
+            total
+            for (counter, _, label), total in self._totals
+            if (counter, label) == ("packets", "client_to_transceiver")
+        )
 
     def update(self, stats: EngineStats, now: float) -> None:
         """Take the engine's figures of `now`, in seconds on any steady clock."""
@@ -72,3 +85,15 @@ class RelayCollector(Collector):
         for file, is_bad in self.bad_files.items():
             bad.add_metric([file], float(is_bad))
         yield bad
+        if self.is_following is not None:
+            yield GaugeMetricFamily(
+                _PREFIX + "routes_followed",
+                "1 while EndpointSlices are followed, 0 while the API server is absent",
+                value=float(self.is_following),
+            )
+            ignored = GaugeMetricFamily(
+                _PREFIX + "endpoints_ignored", "Endpoints that name no usable route", labels=("reason",)
+            )
+            for reason, count in self.ignored_endpoints.items():
+                ignored.add_metric([reason], count)
+            yield ignored

@@ -60,7 +60,7 @@ async def test_nothing_never_replaces_routes(
     write_atomic(config.routes_file, content)
     write_atomic(config.keys_file, "clusters: {'7': {}}")
     await until(lambda: plane._keys_file.error is not None)
-    await until(lambda: plane._routes_file.error is not None or plane._table.held == 1)
+    await until(lambda: plane._routing.source.error is not None or plane._routing.held == 1)
     assert held_routes(fake_engine) == ["127.0.0.1:40000"]
     assert not any(plane.ready().values())
 

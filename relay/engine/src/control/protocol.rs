@@ -8,7 +8,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use voicecluster_wire::hint::{HintKey, KeyId, Route};
 
-use crate::core::{Keys, Limits, MAX_FLOWS_PER_UFRAG, OwnerAddr, Rate, STUN_BURST_SECONDS};
+use crate::core::{
+    Endpoint, Keys, Limits, MAX_FLOWS_PER_UFRAG, OwnerAddr, Rate, STUN_BURST_SECONDS,
+};
 use crate::io::{EngineConfig, ListenerConfig};
 
 /// One line from the control plane.
@@ -90,8 +92,8 @@ struct RelayLimits {
 }
 
 impl Configure {
-    /// The sockets wanted and the limits, or what is wrong in one line.
-    pub(super) fn checked(self) -> Result<(EngineConfig, Limits), String> {
+    /// The sockets wanted, the VIP of each listener and the limits, or what is wrong in one line.
+    pub(super) fn checked(self) -> Result<(EngineConfig, Vec<Endpoint>, Limits), String> {
         if !(1..=64).contains(&self.workers) {
             return Err(format!("workers: {} is not between 1 and 64", self.workers));
         }
@@ -113,20 +115,15 @@ impl Configure {
             }
         }
         let limits = self.limits.checked()?;
+        let vips = self
+            .listeners
+            .iter()
+            .map(|listener| listener.advertise.into())
+            .collect();
         let listeners = self
             .listeners
             .into_iter()
-            .map(
-                |Listener {
-                     name,
-                     bind,
-                     advertise,
-                 }| ListenerConfig {
-                    name,
-                    bind,
-                    advertise,
-                },
-            )
+            .map(|Listener { name, bind, .. }| ListenerConfig { name, bind })
             .collect();
         let config = EngineConfig {
             workers: self.workers,
@@ -134,7 +131,7 @@ impl Configure {
             backbone: self.backbone,
             listeners,
         };
-        Ok((config, limits))
+        Ok((config, vips, limits))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::protocol::{self, Configure, Operation};
 use crate::core::{
-    DecodeResult, DropReason, Eviction, Keys, Limits, Routes, Tick, View, WorkerCounters,
+    DecodeResult, DropReason, Eviction, Keys, Limits, Routes, Tick, View, Vips, WorkerCounters,
 };
 use crate::io::Engine;
 use crate::log;
@@ -27,7 +27,7 @@ impl State {
     pub(super) fn new(clock: Instant) -> Self {
         let view = View {
             limits: Limits::default(),
-            advertised: Arc::from([]),
+            vips: Arc::new(Vips::default()),
             routes: Arc::new(Routes::default()),
             keys: Arc::new(Keys::default()),
         };
@@ -72,15 +72,10 @@ impl State {
     }
 
     fn configure(&mut self, wanted: Configure) -> Result<Value, String> {
-        let (config, limits) = wanted.checked()?;
-        let advertised = config
-            .listeners
-            .iter()
-            .map(|listener| listener.advertise.into())
-            .collect();
+        let (config, vips, limits) = wanted.checked()?;
         let view = View {
             limits,
-            advertised,
+            vips: Arc::new(Vips::replacing(&self.view.vips, vips)),
             ..self.view.clone()
         };
         match &self.engine {

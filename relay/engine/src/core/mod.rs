@@ -29,7 +29,7 @@ pub use counters::{Counter, Evictions, WorkerCounters};
 pub use flow::Ufrag;
 pub use limits::{Limits, MAX_FLOWS_PER_UFRAG, STUN_BURST_SECONDS};
 pub use relay::{Arrival, Decision, MAX_CLIENT_DATAGRAM, Relay};
-pub use snapshot::{Keys, RouteId, Routes, View};
+pub use snapshot::{Keys, RouteId, Routes, View, Vips};
 pub use table::FlowCounts;
 pub use time::Tick;
 pub use verdict::{DecodeResult, Downlink, DropReason, Eviction, Verdict};

@@ -257,7 +257,7 @@ impl Relay {
         now: Tick,
     ) -> Result<Downlink, DropReason> {
         let first = payload.first().ok_or(DropReason::Empty)?;
-        let listener = view.listener(vip).ok_or(DropReason::UnknownVip)?;
+        let listener = view.vips.listener(vip).ok_or(DropReason::UnknownVip)?;
         let key = FlowKey { client, listener };
         let hash = self.seed.flow(&key);
         let mut shard = self.flow_shard(hash);

@@ -123,18 +123,60 @@ impl Keys {
 pub struct View {
     /// Bounds.
     pub limits: Limits,
-    /// The VIPs as they stand in SPP, by listener.
-    pub advertised: Arc<[Endpoint]>,
+    /// The VIPs as they stand in SPP.
+    pub vips: Arc<Vips>,
     /// Where to forward to.
     pub routes: Arc<Routes>,
     /// How to read hints.
     pub keys: Arc<Keys>,
 }
 
-impl View {
+/// The VIP that each listener advertises, and those it advertised before.
+///
+/// A flow belongs to its listener, so it lives on when its VIP changes. Its owner knows it by the old VIP until the
+/// caller's next packet tells the new one; what it sends by then has to arrive, too.
+#[derive(Clone, Debug, Default)]
+pub struct Vips {
+    advertised: Box<[Endpoint]>,
+    former: Vec<(Endpoint, ListenerId)>,
+}
+
+/// How many former VIPs are remembered, the latest ones.
+const FORMER_VIPS: usize = 16;
+
+impl Vips {
+    /// Takes each listener's VIP of now, in the listeners' order, which never changes.
+    pub fn replacing(previous: &Self, advertised: impl Into<Box<[Endpoint]>>) -> Self {
+        let advertised = advertised.into();
+        let gone = previous
+            .advertised
+            .iter()
+            .zip(0..)
+            .map(|(&vip, at)| (vip, ListenerId(at)));
+        let mut former: Vec<_> = Vec::new();
+        for (vip, listener) in gone.chain(previous.former.iter().copied()) {
+            let known = advertised.contains(&vip) || former.iter().any(|&(other, _)| other == vip);
+            if !known && former.len() < FORMER_VIPS {
+                former.push((vip, listener));
+            }
+        }
+        Self { advertised, former }
+    }
+
+    /// What a listener advertises.
+    pub fn of(&self, listener: ListenerId) -> Endpoint {
+        self.advertised[usize::from(listener.0)]
+    }
+
     pub(super) fn listener(&self, vip: Endpoint) -> Option<ListenerId> {
-        let at = self.advertised.iter().position(|&known| known == vip)?;
-        u16::try_from(at).ok().map(ListenerId)
+        let now = self.advertised.iter().position(|&known| known == vip);
+        let now = now.and_then(|at| u16::try_from(at).ok()).map(ListenerId);
+        now.or_else(|| {
+            self.former
+                .iter()
+                .find(|(known, _)| *known == vip)
+                .map(|&(_, at)| at)
+        })
     }
 }
 

@@ -37,8 +37,6 @@ pub struct ListenerConfig {
     pub name: String,
     /// The local address.
     pub bind: SocketAddr,
-    /// The VIP that clients see.
-    pub advertise: SocketAddr,
 }
 
 /// Why the engine did not start. One line, for the operator.

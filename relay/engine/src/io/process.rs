@@ -5,6 +5,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+/// The signals that a supervisor deals in.
+pub const INTERRUPT: i32 = libc::SIGINT;
+/// See [`INTERRUPT`].
+pub const TERMINATE: i32 = libc::SIGTERM;
+/// See [`INTERRUPT`].
+pub const KILL: i32 = libc::SIGKILL;
+
 /// What a supervisor waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {

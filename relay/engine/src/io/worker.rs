@@ -173,7 +173,7 @@ impl Worker {
             Verdict::ForwardBoth(owner, challenger) => (owner, Some(challenger)),
             Verdict::Drop(why) => return counters.dropped(why),
         };
-        let vip = self.view.advertised[listener];
+        let vip = self.view.vips.of(ListenerId(listener as u16));
         if let Ok(header) = self.uplink.headroom(at).try_into() {
             spp::encode(header, client.0.into(), vip.into());
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use voicecluster_relay_engine::core::{
     Arrival, ClientAddr, Decision, Downlink, DropReason, Endpoint, Eviction, Keys, Limits,
-    ListenerId, LocalId, OwnerAddr, Relay, Routes, Seed, Tick, Verdict, View,
+    ListenerId, LocalId, OwnerAddr, Relay, Routes, Seed, Tick, Verdict, View, Vips,
 };
 use voicecluster_wire::hint::{HintKey, KeyId, Nonce, Route};
 
@@ -32,7 +32,7 @@ impl World {
         let list = (1..=3).map(|number| (route(number), owner(number)));
         let view = View {
             limits,
-            advertised: [endpoint("203.0.113.1:3478"), endpoint("203.0.113.2:3478")].into(),
+            vips: vips(&Vips::default(), ["203.0.113.1:3478", "203.0.113.2:3478"]),
             routes: Arc::new(Routes::replacing(&Routes::default(), list, &limits, now)),
             keys: Arc::new(keys),
         };
@@ -86,15 +86,25 @@ impl World {
         vip: ListenerId,
         payload: &[u8],
     ) -> Downlink {
-        let advertised = self.view.advertised[usize::from(vip.0)];
-        self.relay.from_owner(
-            &self.view,
-            sender,
-            caller(client),
-            advertised,
-            payload,
-            self.now,
-        )
+        self.owner_sends_by(sender, client, self.view.vips.of(vip), payload)
+    }
+
+    /// The owner names this VIP, whether or not a listener still advertises it.
+    pub(crate) fn owner_sends_by(
+        &self,
+        sender: OwnerAddr,
+        client: &str,
+        vip: Endpoint,
+        payload: &[u8],
+    ) -> Downlink {
+        let client = caller(client);
+        self.relay
+            .from_owner(&self.view, sender, client, vip, payload, self.now)
+    }
+
+    /// From now on the listeners advertise these VIPs.
+    pub(crate) fn advertise(&mut self, addresses: [&str; 2]) {
+        self.view.vips = vips(&self.view.vips, addresses);
     }
 
     /// A check and its answer: the flow is confirmed.
@@ -141,6 +151,10 @@ pub(crate) fn caller(address: &str) -> ClientAddr {
 
 pub(crate) fn endpoint(address: &str) -> Endpoint {
     address.parse::<SocketAddr>().expect("address").into()
+}
+
+fn vips(previous: &Vips, addresses: [&str; 2]) -> Arc<Vips> {
+    Arc::new(Vips::replacing(previous, addresses.map(endpoint)))
 }
 
 pub(crate) fn to(owner_number: u16) -> Verdict {
