@@ -18,7 +18,7 @@ the renewal of the Lease. Calls never depend on it: it may be stopped, upgraded 
 
 \b
 The API server is that of the pod's service account, or of KUBECONFIG. Each option is also an environment variable,
-VOICECLUSTER_OPERATOR_NAMESPACE and so on. From the pod: POD_NAMESPACE (where the Lease is), POD_NAME.
+VOICECLUSTER_OPERATOR_RELAY_IMAGE and so on. From the pod: POD_NAMESPACE (where the Lease is), POD_NAME.
 /livez fails when a watch has gone deaf, /readyz also before everything has been listed; /metrics has
 voicecluster_operator_*.
 

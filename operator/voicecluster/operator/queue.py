@@ -220,7 +220,10 @@ class WorkQueue:
                     "reconcile failed unexpectedly",
                     extra={
                         "error": type(error).__name__,  # without its text: that may quote a Secret
-                        "where": "".join(traceback.format_tb(error.__traceback__)[-3:]),
+                        "where": [
+                            f"{frame.filename}:{frame.lineno} {frame.name}"
+                            for frame in traceback.extract_tb(error.__traceback__)[-4:]
+                        ],
                         "retry_seconds": round(pause, 1),
                     },
                 )
