@@ -25,6 +25,8 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     server.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     until(lambda: server.request("GET", "/api/v1/namespaces/default"), what="namespace default")
+    listed = ("get", "voiceclusters,voiceregions", "--all-namespaces")  # 429 while their storage starts
+    until(lambda: server.try_kubectl(*listed).returncode == 0, what="listing our kinds")
     yield server
     server.stop()
 
