@@ -85,7 +85,7 @@ class ApiServer:
         self._certificates = Certificates(home)
         self._port, self._etcd, self._etcd_peers = _free_ports(3)
         self._running: list[subprocess.Popen[bytes]] = []
-        self._audit = home / "audit.log"
+        self.audit_log = home / "audit.log"
         self.url = f"https://127.0.0.1:{self._port}"
         self.ca_file = self._certificates.ca_file
 
@@ -111,7 +111,7 @@ class ApiServer:
                   "--service-account-issuer", "https://kubernetes.default.svc",
                   "--service-account-key-file", str(self._certificates.server_key),
                   "--service-account-signing-key-file", str(self._certificates.server_key),
-                  "--audit-policy-file", str(self.home / "policy.json"), "--audit-log-path", str(self._audit),
+                  "--audit-policy-file", str(self.home / "policy.json"), "--audit-log-path", str(self.audit_log),
                   "--audit-log-mode", "blocking")
         # fmt: on
         self._wait_until_ready()
@@ -171,11 +171,11 @@ class ApiServer:
 
     def mark(self) -> int:
         """The present end of the audit log, for `calls`."""
-        return self._audit.stat().st_size
+        return self.audit_log.stat().st_size
 
     def calls(self, since: int = 0, *, user: str | None = None) -> list[Call]:
         """The requests that were answered after `mark` returned `since`."""
-        with self._audit.open("rb") as log:
+        with self.audit_log.open("rb") as log:
             log.seek(since)
             lines = log.read().splitlines()
         found = [_call(json.loads(line)) for line in lines if line.endswith(b"}")]

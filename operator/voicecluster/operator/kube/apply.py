@@ -1,8 +1,8 @@
 """Writes what is wanted and is not there yet; nothing else.
 
 On each object we keep a hash of what we asked for, so that a field which is no longer wanted is noticed and,
-by server-side apply, removed. Objects are started in the order given, a few at a time; one that is refused
-does not hold up the others.
+by server-side apply, removed. Objects are started in the order given, a few at a time, but those of `FIRST` are
+done before others begin; one that is refused does not hold up the others.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from voicecluster.operator.kube.port import Kube, Object, Refused, Store
 APPLIED = "voicecluster.dev/applied"
 """Annotation on what we apply: the hash of what was asked for."""
 AT_ONCE = 8
+FIRST = frozenset({"NetworkPolicy", "Role", "ServiceAccount"})
+"""No pod runs before its policy and its account are there, and a Role that is not there yet cannot be bound."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -60,12 +62,14 @@ async def apply_all(kube: Kube, store: Store, wanted: Sequence[Object]) -> Chang
                 applied.append(about)
                 _LOG.info("applied", extra={"object": str(about)})
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for each in due:
-                tasks.create_task(write(each), name=f"apply {ref(each)}")
-    except* Exception as errors:
-        raise _first(errors) from None
+    early = [each for each in due if kind_of(each).kind in FIRST]
+    for wave in (early, [each for each in due if kind_of(each).kind not in FIRST]):
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in wave:
+                    tasks.create_task(write(each), name=f"apply {ref(each)}")
+        except* Exception as errors:
+            raise _error(errors) from None
     return Changes(tuple(sorted(applied)), tuple(sorted(refused, key=lambda refusal: refusal.about)))
 
 
@@ -92,7 +96,7 @@ def _is_due(wanted: Object, store: Store) -> bool:
     return bool(paths)
 
 
-def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
+def _error(errors: BaseExceptionGroup[Exception]) -> Exception:
     found: BaseException = errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
