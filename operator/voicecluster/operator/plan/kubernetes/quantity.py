@@ -1,19 +1,18 @@
-"""Quantities as the API server stores them, so that what we want and what is there read the same."""
+"""Amounts of resources as the API server stores them, so that what we want and what is there read the same."""
 
 import math
 import re
 from fractions import Fraction
 
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-_NANO = 10**9
+_DECIMAL = ("m", "", "k", "M", "G", "T", "P", "E")
 _FORM = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)")
 
 
 def canonical(text: str, times: int = 1) -> str:
     """The canonical form of `text`, multiplied: `1024Mi` is `1Gi`, `0.5` is `500m`, `1.5Gi` is `1536Mi`.
 
-    Raises ValueError where `text` is no quantity.
+    Finer than a thousandth is rounded up, as the API does for requests and limits. Raises ValueError where `text` is no quantity.
     """
     form = _FORM.fullmatch(text)
     if form is None or form[2] not in _BINARY + _DECIMAL:
@@ -21,12 +20,12 @@ def canonical(text: str, times: int = 1) -> str:
     number, suffix = Fraction(form[1]) * times, form[2]
     if suffix in _BINARY[1:]:
         number *= 1024 ** _BINARY.index(suffix)
-        if number >= 1024:
-            return _shortest(math.ceil(number), 1024, _BINARY)
-        suffix = ""  # small ones are stored as decimals
+        if number >= 1024 and number.denominator == 1:
+            return _shortest(int(number), 1024, _BINARY)
+        suffix = ""  # small ones and fractions are stored as decimals
     number *= Fraction(1000) ** (_DECIMAL.index(suffix) - _DECIMAL.index(""))
-    nano = math.ceil(number * _NANO)
-    return _shortest(nano, 1000, _DECIMAL) if nano else "0"
+    milli = math.ceil(number * 1000)
+    return _shortest(milli, 1000, _DECIMAL) if milli else "0"
 
 
 def _shortest(number: int, base: int, suffixes: tuple[str, ...]) -> str:
