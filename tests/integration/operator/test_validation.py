@@ -2,13 +2,16 @@
 
 import json
 import urllib.error
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.integration.operator.apiserver import ApiServer
 from tests.unit.operator.specs import ACCEPTED, GOOD, REFUSED, Refused, changed
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 EU, US = "spec.regions.0", "spec.regions.1"
 BALANCED = {f"{US}.relay": {"vip": {"loadBalancerClass": "example.com/a"}}}
 
@@ -58,6 +61,20 @@ def test_kubectl_shows_field_and_remedy_of_all_that_is_wrong(apiserver: ApiServe
 def test_kubectl_refuses_a_misspelt_field_by_its_path(apiserver: ApiServer, namespace: str) -> None:
     complaint = apply(apiserver, namespace, changed({f"{US}.transciever": {"replicas": 2}}))
     assert 'unknown field "spec.regions[1].transciever"' in complaint
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
+def test_every_example_is_accepted(apiserver: ApiServer, file: Path) -> None:
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert complaint_about(apiserver, document) == ""
+
+
+def test_argo_cds_settings_are_made_of_the_health_check(apiserver: ApiServer) -> None:
+    folder = EXAMPLES / "gitops" / "argocd" / "health"
+    settings = yaml.safe_load(apiserver.kubectl("kustomize", str(folder)))
+    assert settings["metadata"] == {"name": "argocd-cm", "namespace": "argocd"}
+    script = (folder / "health.lua").read_text(encoding="utf-8")
+    assert settings["data"]["resource.customizations.health.voicecluster.dev_VoiceCluster"] == script
 
 
 def test_nothing_is_added_to_what_was_applied(apiserver: ApiServer, namespace: str) -> None:
