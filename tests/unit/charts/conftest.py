@@ -40,7 +40,7 @@ def render(chart: Chart) -> Render:
     def fresh(values: Values | None, apis: tuple[str, ...]) -> list[Object]:
         options = {
             "name": "vc",
-            "namespace": "voice-system",
+            "namespace": "voicecluster-system",
             "kube_version": "v1.34.0",
             "api_versions": list(apis),
         }

@@ -190,12 +190,12 @@ def test_without_crds_the_notes_say_where_they_are(chart: Chart) -> None:
     assert "kubectl apply --server-side -f crds/" in notes
 
 
-def test_the_notes_next_command_makes_a_valid_cluster(chart: Chart) -> None:
+def test_the_notes_next_command_makes_the_minimal_example(chart: Chart) -> None:
     notes = chart.render(name="vc")["voicecluster-operator/templates/NOTES.txt"]
     [block] = re.findall(r"<<'YAML'\n(.*?)\n  YAML", notes, re.DOTALL)
-    lines = [line.removeprefix("  ") for line in block.splitlines()]
-    assert len(lines) <= 12
-    assert VoiceCluster.model_validate(yaml.safe_load("\n".join(lines)))
+    shown = yaml.safe_load(block)
+    assert VoiceCluster.model_validate(shown)
+    assert shown == yaml.safe_load((ROOT / "examples" / "minimal.yaml").read_text(encoding="utf-8"))
 
 
 def test_the_operator_is_told_its_images_and_namespaces(render: Render) -> None:
@@ -268,3 +268,16 @@ def test_the_network_policy_lets_in_health_and_metrics_only(
 def test_everything_of_the_release_carries_the_common_labels(render: Render) -> None:
     objects = [found for found in render(VALUES["placement"]) if found["kind"] != "Pod"]
     assert [found["kind"] for found in objects if found["metadata"]["labels"].get("team") != "voice"] == []
+
+
+def test_the_gitops_examples_install_this_chart_with_values_it_knows(chart: Chart) -> None:
+    charts = []
+    for file in sorted((ROOT / "examples" / "gitops").glob("*/*.yaml")):
+        for found in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            if found["kind"] == "HelmRelease":
+                charts.append(found["spec"]["chart"]["spec"]["chart"])
+                chart.validate_schema(found["spec"].get("values", {}))
+            elif found["kind"] == "Application" and found["spec"]["source"]["path"].startswith("charts/"):
+                charts.append(found["spec"]["source"]["path"])
+                chart.validate_schema(found["spec"]["source"].get("helm", {}).get("valuesObject", {}))
+    assert charts == ["charts/voicecluster-operator"] * 2

@@ -61,7 +61,7 @@ def test_a_namespaced_install_has_the_same_rights_in_each_of_its_namespaces(rend
     [blue, green, lease] = [role for role in objects if role["kind"] == "Role"]
     assert (blue["metadata"]["namespace"], green["metadata"]["namespace"]) == ("blue", "green")
     assert blue["rules"] == green["rules"]
-    assert lease["metadata"]["namespace"] == "voice-system"
+    assert lease["metadata"]["namespace"] == "voicecluster-system"
     assert grants(objects) == grants(render())
 
 
@@ -79,7 +79,7 @@ def test_leases_are_written_in_the_operators_own_namespace_only(render: Render) 
     [role] = [
         role for role in roles(render()) if any("leases" in rule["resources"] for rule in role["rules"])
     ]
-    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "voice-system")
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "voicecluster-system")
 
 
 def test_every_role_is_bound_to_the_operators_account_but_those_for_people(render: Render) -> None:
@@ -89,7 +89,9 @@ def test_every_role_is_bound_to_the_operators_account_but_those_for_people(rende
         for found in objects
         if found["kind"] in ("RoleBinding", "ClusterRoleBinding")
         and found["subjects"]
-        == [{"kind": "ServiceAccount", "name": "vc-voicecluster-operator", "namespace": "voice-system"}]
+        == [
+            {"kind": "ServiceAccount", "name": "vc-voicecluster-operator", "namespace": "voicecluster-system"}
+        ]
     }
     unbound = {(role["kind"], role["metadata"]["name"]) for role in roles(objects)} - bound
     assert unbound == {
