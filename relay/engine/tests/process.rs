@@ -344,17 +344,17 @@ fn a_second_signal_ends_a_relay_that_is_leaving_at_once() {
 
 #[test]
 fn what_a_killed_supervisor_left_behind_is_removed_by_the_next_one() {
-    let directory = Directory::new();
-    let script = "echo $4 > socket.$$; mv socket.$$ socket; exec sleep 60";
-    let first = Supervisor::start(&directory, script);
-    let abandoned = PathBuf::from(wait_for_text(&directory.path("socket")));
-    kill(first.0.id(), 9);
-    drop(first);
-    fs::remove_file(directory.path("socket")).expect("file");
-    let _second = Supervisor::start(&directory, script);
-    let used = PathBuf::from(wait_for_text(&directory.path("socket")));
-    let of = |socket: &PathBuf| socket.parent().expect("directory").to_path_buf();
-    assert!(!of(&abandoned).exists() && of(&used).exists());
+    let directories = [Directory::new(), Directory::new()];
+    let [abandoned, used] = directories.each_ref().map(|directory| {
+        let supervisor = Supervisor::start(directory, "echo $4 > socket; exec sleep 60");
+        let socket = PathBuf::from(wait_for_text(&directory.path("socket")));
+        kill(supervisor.0.id(), 9);
+        (
+            socket.parent().expect("directory").to_path_buf(),
+            supervisor,
+        )
+    });
+    assert!(!abandoned.0.exists() && used.0.exists());
 }
 
 #[test]

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import http.client
 import json
+import os
 import signal
 import socket
 import sys
@@ -48,23 +49,26 @@ def written(peer: Peer) -> str:
 
 
 class RelayProcess:
-    """One relay. Listeners are (bound address, advertised address); the rest is on `inner`, a loopback
-    address.
+    """One relay. Listeners are (bound address, advertised address if it says one); the rest is on `inner`, a
+    loopback address.
     """
 
     def __init__(
         self,
         directory: Path,
-        listeners: list[tuple[Peer, Peer]],
+        listeners: list[tuple[Peer, Peer | None]],
         *,
         inner: str = "127.0.102.1",
         workers: int = 2,
         limits: dict[str, float] | None = None,
         namespace: Namespace | None = None,
+        settings: dict[str, object] | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
+        self._environment = {**os.environ, **(environment or {})}
         self.directory = directory
         self.namespace = namespace
-        self.vips = [advertise for _, advertise in listeners]
+        self.vips = [advertise or bind for bind, advertise in listeners]
         with self._inside():
             self.admin: Peer = (inner, free_port(inner, socket.SOCK_STREAM))
             self.backbone: Peer = (inner, free_port(inner))
@@ -73,7 +77,8 @@ class RelayProcess:
             "region": "here",
             "workers": workers,
             "listeners": [
-                {"name": f"vip-{index}", "bind": written(bind), "advertise": written(advertise)}
+                {"name": f"vip-{index}", "bind": written(bind)}
+                | ({"advertise": written(advertise)} if advertise else {})
                 for index, (bind, advertise) in enumerate(listeners)
             ],
             "backbone": written(self.backbone),
@@ -81,12 +86,19 @@ class RelayProcess:
             "keysFile": str(directory / "keys.yaml"),
             "admin": written(self.admin),
             "limits": limits or {},
+            **(settings or {}),
         }
-        write_atomic(directory / "relay.yaml", json.dumps(self.config))
+        self.configure()
         keys = {"clusters": {str(CLUSTER): {"A": base64.b64encode(HINT).decode()}}}
         write_atomic(directory / "keys.yaml", json.dumps(keys), mode=0o600)
         self.route()
         self._process: asyncio.subprocess.Process | None = None
+
+    def configure(self, **changes: object) -> None:
+        """Replace the configuration file; a value of None leaves the field out."""
+        self.config |= changes
+        given = {name: value for name, value in self.config.items() if value is not None}
+        write_atomic(self.directory / "relay.yaml", json.dumps(given))
 
     def route(self, *transceivers: Transceiver) -> None:
         """Replace the routes file."""
@@ -113,18 +125,26 @@ class RelayProcess:
                 self.directory / "relay.yaml",
                 stderr=log,
                 stdout=log,
+                env=self._environment,
             )
         process = self._process
         await eventually(lambda: self.is_ready() or process.returncode is not None, 20, check=False)
         assert self.is_ready(), f"not ready: {self._get('/readyz')[1]} {self.log()[-2000:]}"
 
-    async def stop(self) -> int:
-        """SIGTERM; return the exit code."""
+    async def stop(self, number: signal.Signals = signal.SIGTERM, *, within_seconds: float = 5) -> int:
+        """Signal it and wait; return the exit code."""
+        self.signal(number)
+        assert self._process is not None
+        async with asyncio.timeout(within_seconds):
+            return await self._process.wait()
+
+    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         assert self._process is not None
         if self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(5):
-            return await self._process.wait()
+            self._process.send_signal(number)
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     def child(self, which: str) -> psutil.Process | None:
         """The supervisor's child `engine` or `control`, None while it is not there."""
@@ -200,10 +220,10 @@ class Scene:
             bound = udp_socket((host or f"127.0.102.{10 + ordinal}", 0))
         return self.add(Transceiver(bound, ordinal))
 
-    def add(self, party: Party) -> Party:
-        """Close this party at the end as well; a transceiver gets a route."""
+    def add(self, party: Party, *, routed: bool = True) -> Party:
+        """Close this party at the end as well; a transceiver gets a route, unless told otherwise."""
         self._parties.append(party)
-        if isinstance(party, Transceiver):
+        if isinstance(party, Transceiver) and routed:
             self._transceivers.append(party)
         return party
 
@@ -212,13 +232,25 @@ class Scene:
         *vips: str,
         limits: dict[str, float] | None = None,
         namespace: Namespace | None = None,
+        advertises: bool = True,
+        settings: dict[str, object] | None = None,
+        environment: dict[str, str] | None = None,
     ) -> RelayProcess:
-        """Start a relay that serves a free port of each of these addresses."""
+        """Start a relay that serves a free port of each of these addresses, and advertises them unless told
+        otherwise. `settings` replace fields of its configuration.
+        """
         directory = self._directory / f"relay-{len(self._relays)}"
         directory.mkdir()
         with namespace.entered() if namespace else nullcontext():
             listeners: list[Peer] = [(host, free_port(host)) for host in vips or ("127.0.102.2",)]
-        relay = RelayProcess(directory, [(vip, vip) for vip in listeners], limits=limits, namespace=namespace)
+        relay = RelayProcess(
+            directory,
+            [(vip, vip if advertises else None) for vip in listeners],
+            limits=limits,
+            namespace=namespace,
+            settings=settings,
+            environment=environment,
+        )
         relay.route(*self._transceivers)
         self._relays.append(relay)
         await relay.start()
@@ -236,4 +268,4 @@ class Scene:
         for party in self._parties:
             party.close()
         for relay in self._relays:
-            await relay.stop()
+            await relay.stop(signal.SIGINT)

@@ -24,11 +24,18 @@ class KubeApi:
 
     @classmethod
     def in_cluster(cls, environ: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> "KubeApi":
-        """The server of the cluster that this pod runs in. Raises ConfigError outside of one."""
+        """The server of the cluster that this pod runs in, or the `kubectl proxy` that KUBE_API_URL names.
+
+        Raises:
+            ConfigError: There is neither.
+        """
+        if url := environ.get("KUBE_API_URL"):
+            return cls(url.rstrip("/"))
         host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             raise ConfigError(
-                "environment: KUBERNETES_SERVICE_HOST: empty; run this in a pod, or use files instead of the API server"
+                "environment: KUBERNETES_SERVICE_HOST: empty; run this in a pod, or set "
+                "KUBE_API_URL to the URL of a `kubectl proxy`"
             )
         token_file, ca_file = account / "token", account / "ca.crt"
         for file in (token_file, ca_file):

@@ -8,17 +8,21 @@ from aiohttp import web
 PATH = "/api/v1/namespaces/ns/things"
 
 
-def thing(name: str, version: int, **fields: str) -> dict[str, object]:
-    return {"metadata": {"name": name, "resourceVersion": str(version)}, **fields}
+def thing(
+    name: str, version: int, labels: Mapping[str, str] | None = None, **fields: object
+) -> dict[str, object]:
+    metadata = {"name": name, "resourceVersion": str(version), "labels": dict(labels or {})}
+    return {"metadata": metadata, **fields}
 
 
 class FakeApiServer:
-    """Serves `things` at PATH and keeps every change, so that a watch goes on from any version it still knows.
+    """Serves `things` at a path and keeps every change, so that a watch goes on from any version it still knows.
 
     `requests` are the query parameters seen, `tokens` the Authorization headers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = PATH) -> None:
+        self._path = path
         self.things: dict[str, dict[str, object]] = {}
         self.requests: list[Mapping[str, str]] = []
         self.tokens: list[str | None] = []
@@ -41,7 +45,7 @@ class FakeApiServer:
 
     async def start(self) -> None:
         app = web.Application()
-        app.router.add_get(PATH, self._serve)
+        app.router.add_get(self._path, self._serve)
         self._runner = web.AppRunner(app, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -54,15 +58,16 @@ class FakeApiServer:
         await self.drop_watches()
         await self._runner.cleanup()
 
-    async def put(self, name: str, **fields: str) -> None:
+    async def put(self, name: str, labels: Mapping[str, str] | None = None, **fields: object) -> None:
         known = name in self.things
         self._version += 1
-        self.things[name] = thing(name, self._version, **fields)
+        self.things[name] = thing(name, self._version, labels or {"app": "relay"}, **fields)
         await self.emit({"type": "MODIFIED" if known else "ADDED", "object": self.things[name]})
 
     async def remove(self, name: str) -> None:
         self._version += 1
-        gone = {**self.things.pop(name), **thing(name, self._version)}
+        gone = self.things.pop(name)
+        gone = {**gone, **thing(name, self._version, gone["metadata"]["labels"])}  # type: ignore[index]
         await self.emit({"type": "DELETED", "object": gone})
 
     async def bookmark(self) -> None:
@@ -102,7 +107,7 @@ class FakeApiServer:
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
-        items = list(self.things.values())
+        items = [item for item in self.things.values() if _is_selected(item, request)]
         metadata = {"resourceVersion": str(self._version)}
         if start + self.page_size < len(items):
             metadata["continue"] = str(start + self.page_size)
@@ -132,8 +137,14 @@ class FakeApiServer:
             news = [(version, event) for version, event in self._log if version > seen]
             for version, event in news:
                 seen = version
-                if not self.deaf:
+                if not self.deaf and (event["type"] == "BOOKMARK" or _is_selected(event["object"], request)):
                     await answer.write(web.json_response(event).body + b"\n")  # type: ignore[operator]
             async with self._changed:
                 if not any(version > seen for version, _ in self._log):
                     await self._changed.wait()
+
+
+def _is_selected(item: object, request: web.Request) -> bool:
+    assert isinstance(item, dict)
+    wanted = [term.split("=", 1) for term in request.query.get("labelSelector", "").split(",") if term]
+    return all(item["metadata"]["labels"].get(key) == value for key, value in wanted)

@@ -27,6 +27,11 @@ def test_an_ipv6_server_stands_in_brackets(account: Path) -> None:
     assert KubeApi.in_cluster(environ, account=account).base_url == "https://[fd00::1]:443"
 
 
+def test_outside_a_pod_a_proxy_stands_in() -> None:
+    api = KubeApi.in_cluster({"KUBE_API_URL": "http://127.0.0.1:8001/"})
+    assert (api.base_url, api.headers()) == ("http://127.0.0.1:8001", {})
+
+
 def test_outside_a_pod_the_error_says_what_to_do(account: Path) -> None:
     with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST: empty; run this in a pod"):
         KubeApi.in_cluster({}, account=account)
