@@ -22,7 +22,17 @@ DEFAULTS = Defaults(
     operator_labels={"app.kubernetes.io/name": "voicecluster-operator"},
 )
 Found = dict[tuple[str, str], Any]
-CLUSTERS = {path.stem: path for path in (Path(__file__).parent / "resources").glob("*.yaml")}
+HERE = Path(__file__).parent
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CLUSTERS = {
+    path.stem: path
+    for path in (
+        *sorted((HERE / "resources").glob("*.yaml")),
+        EXAMPLES / "host-network.yaml",
+        EXAMPLES / "two-regions.yaml",
+    )
+}
+"""What golden plans are made of: examples, and what they leave out."""
 
 
 def cluster(spec: Mapping[str, Any], name: str = "demo") -> VoiceCluster:
@@ -44,7 +54,7 @@ def region(**fields: Any) -> dict[str, Any]:
 
 
 def stored(name: str) -> VoiceCluster:
-    """The cluster of a file of `resources/`."""
+    """The cluster of one of `CLUSTERS`."""
     return VoiceCluster.model_validate(yaml.safe_load(CLUSTERS[name].read_text(encoding="utf-8")))
 
 

@@ -3,24 +3,23 @@
 import base64
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 from voicecluster.common.config.model import load
 from voicecluster.common.config.pod import load_relay, load_transceiver
 from voicecluster.common.config.relay import RelayKeysFile
 from voicecluster.common.config.transceiver import DirectoryFile, Vip, VipsFile
-from voicecluster.operator.api.v1alpha1 import VoiceCluster, VoiceRegion
+from voicecluster.operator.api.v1alpha1 import VoiceCluster
 from voicecluster.operator.plan.keys import hint_keys
 from voicecluster.operator.plan.kubernetes import names
 from voicecluster.operator.plan.kubernetes.facts import Facts
 
 from tests.unit.operator.clusters import (
     CLUSTERS,
+    EXAMPLES,
     KEYS,
     ROOT,
     Found,
@@ -31,9 +30,9 @@ from tests.unit.operator.clusters import (
     stored,
     template,
 )
+from tests.unit.operator.schema import check
 
 GOLDEN = Path(__file__).parent / "golden"
-EXAMPLES = Path(__file__).parents[3] / "examples"
 VIPS = {
     "eu-west": (Vip(address="203.0.113.5", port=443), Vip(address="2001:db8::5", port=443)),
     "us-east": (Vip(address="198.51.100.7", port=3478, node="node2"),),
@@ -77,12 +76,6 @@ def in_pod(directory: Path, found: Found, kind: str, name: str) -> Path:
     return file
 
 
-def examples() -> Iterator[Path]:
-    for path in sorted(EXAMPLES.glob("*.yaml")):
-        if "kind: VoiceCluster" in path.read_text(encoding="utf-8"):
-            yield path
-
-
 @pytest.mark.parametrize("name", sorted(CLUSTERS))
 def test_the_objects_of_a_cluster_are_the_golden_ones(name: str) -> None:
     text = as_yaml(stored(name), facts(vips=VIPS, replicas={"eu-west": 3, "us-east": 1}))
@@ -94,16 +87,13 @@ def test_the_objects_of_a_cluster_are_the_golden_ones(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("path", [*CLUSTERS.values(), *examples()], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*CLUSTERS.values(), *sorted(EXAMPLES.glob("*.yaml"))], ids=lambda path: path.stem
+)
 def test_every_object_is_valid_to_the_strict_schema(path: Path) -> None:
-    document = next(
-        one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one["kind"] == "VoiceCluster"
-    )
-    for (kind, _), found in planned(VoiceCluster.model_validate(document), facts(vips=VIPS)).items():
-        if kind == "VoiceRegion":
-            VoiceRegion.model_validate(found)
-        else:
-            kubernetes_validate.validate(found, "1.34", strict=True)
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for found in planned(VoiceCluster.model_validate(document), facts(vips=VIPS)).values():
+        check(found)
 
 
 def test_every_object_is_owned_and_labelled_so_that_it_goes_with_the_resource() -> None:

@@ -60,8 +60,8 @@ def test_relays_with_their_nodes_addresses_are_let_in_by_these_in_both_families(
     found = planned(stored("host-network"))
     assert sources(found["NetworkPolicy", "demo-transceiver"], 40000) == [
         {"podSelector": {"matchLabels": names.selector("demo", "relay")}},
-        {"ipBlock": {"cidr": "10.0.0.0/16"}},
-        {"ipBlock": {"cidr": "fd00:10::/64"}},
+        {"ipBlock": {"cidr": "10.89.0.0/16"}},
+        {"ipBlock": {"cidr": "fd00:89::/64"}},
     ]
 
 

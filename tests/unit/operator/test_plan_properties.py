@@ -2,39 +2,23 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-import jsonschema
 from hypothesis import HealthCheck, given, settings
-from kubernetes_validate import utils
-from referencing import Registry, Resource
 from voicecluster.common.config.model import parse_text
 from voicecluster.common.config.relay import RelayPodSettings
 from voicecluster.common.config.transceiver import TransceiverSettings
-from voicecluster.operator.api.v1alpha1 import VoiceCluster, VoiceRegion
+from voicecluster.operator.api.v1alpha1 import VoiceCluster
 from voicecluster.operator.plan.kubernetes.cluster import objects
 from voicecluster.operator.plan.kubernetes.facts import Facts
 
 from tests.unit.operator.clusters import situations
+from tests.unit.operator.schema import check
 
-SCHEMAS = "kubernetes-json-schema/v1.34.0-local-strict"
 Situation = tuple[VoiceCluster, Facts]
 
 any_situation = given(situations())
 few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@cache
-def validator(kind: str, api_version: str) -> jsonschema.Draft202012Validator:
-    """As `kubernetes_validate.validate(…, "1.34", strict=True)`, which reads its schemas each time."""
-    group = re.sub(r"^([^./]*)(?:\.[^/]*)?/", r"\1-", api_version)
-    schema = utils.schema_contents(f"{SCHEMAS}/{kind.lower()}-{group}.json", "1.34")
-    definitions = utils.schema_contents(f"{SCHEMAS}/_definitions.json", "1.34")
-    registry: Registry[Any] = Resource.from_contents(definitions) @ (
-        Resource.from_contents(schema) @ Registry()
-    )
-    return jsonschema.Draft202012Validator(schema, registry=registry)
 
 
 def built(situation: Situation) -> list[Any]:
@@ -56,10 +40,7 @@ def leaves(value: Any) -> Iterator[Any]:
 @any_situation
 def test_any_valid_resource_makes_valid_objects(situation: Situation) -> None:
     for found in built(situation):
-        if found["kind"] == "VoiceRegion":
-            VoiceRegion.model_validate(found)
-        else:
-            validator(found["kind"], found["apiVersion"]).validate(found)
+        check(found)
 
 
 @few
