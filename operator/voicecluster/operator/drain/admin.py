@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 import aiohttp
-from pydantic import ValidationError
+from pydantic import AwareDatetime, ConfigDict, ValidationError
 from voicecluster.common.config.model import Model, join_address
 from voicecluster.common.config.pod import ADMIN_PORT
 from voicecluster.operator.drain.decide import Told
@@ -34,10 +34,12 @@ class Transceivers(Protocol):
 
 
 class _Answer(Model):
+    model_config = ConfigDict(extra="ignore")
+
     state: Literal["serving", "draining"]
     calls: int
     oldest_call_seconds: float | None = None
-    deadline: datetime | None = None
+    deadline: AwareDatetime | None = None
 
 
 class AdminPorts:

@@ -198,9 +198,9 @@ def _candidates(wish: Wish, replicas: int) -> Iterator[tuple[Pod, DrainReason]]:
 
 
 def _others_ready(wish: Wish, kept: Sequence[Pod], replicas: int) -> bool:
-    """Whether all pods of the present template are there and ready: a bad template stops at its first pod."""
-    there = len(kept) == replicas
-    return there and all(pod.ready and not pod.terminating for pod in kept if not _outdated(wish, pod))
+    """Whether no pod is going or coming, nor fails with the present template: a bad one stops at its first pod."""
+    there = len(kept) == replicas and not any(pod.terminating for pod in kept)
+    return there and all(pod.ready or _outdated(wish, pod) for pod in kept)
 
 
 def _outdated(wish: Wish, pod: Pod) -> bool:
