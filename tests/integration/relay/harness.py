@@ -134,9 +134,13 @@ class RelayProcess:
     async def stop(self, number: signal.Signals = signal.SIGTERM, *, within_seconds: float = 5) -> int:
         """Signal it and wait; return the exit code."""
         self.signal(number)
-        assert self._process is not None
         async with asyncio.timeout(within_seconds):
-            return await self._process.wait()
+            return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until it has ended by itself; return the exit code."""
+        assert self._process is not None
+        return await self._process.wait()
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         assert self._process is not None
