@@ -35,7 +35,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "operator.image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default $root.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{/* The same of one of our own images, which are in images.registry. */}}
+{{- define "operator.ownImage" -}}
+{{- with (index . 0).Values.images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- include "operator.image" . -}}
 {{- end -}}

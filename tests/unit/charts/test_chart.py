@@ -221,10 +221,11 @@ def test_its_pods_are_those_that_network_policies_know_as_the_operator(
     assert OPERATOR_LABELS.items() <= labels.items()
 
 
-def test_a_digest_wins_over_the_tag_and_a_registry_stands_before_every_image(render: Render) -> None:
+def test_a_digest_wins_over_the_tag_and_the_registry_stands_before_our_images_only(render: Render) -> None:
     found = container(render(VALUES["digests"]))
     assert found["image"] == f"mirror.example.com/voice/voicecluster/operator@sha256:{'a' * 64}"
     assert "--relay-image=mirror.example.com/voice/relay:1.2.3" in found["args"]
+    assert "--redis-image=docker.io/library/redis:7.4-bookworm" in found["args"]
 
 
 def test_the_pods_fit_the_restricted_pod_security_standard(render: Render, values: dict[str, object]) -> None:
