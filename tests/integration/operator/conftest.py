@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.operator.apiserver import ApiServer, MissingAssets, until
 from tests.integration.operator.process import Operator
+from tests.integration.operator.proxy import Proxy
 
 ROOT = Path(__file__).parents[3]
 _NUMBERS = itertools.count(1)
@@ -52,3 +53,12 @@ def operators(apiserver: ApiServer, namespace: str, tmp_path: Path) -> Iterator[
     yield make
     for operator in made:
         operator.kill()
+
+
+@pytest.fixture
+def proxy(apiserver: ApiServer) -> Iterator[Proxy]:
+    """Between an operator and the API server."""
+    between = Proxy(apiserver)
+    between.start()
+    yield between
+    between.stop()

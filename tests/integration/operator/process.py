@@ -1,5 +1,6 @@
 """The real `voicecluster-operator` as a process of its own, against a real API server."""
 
+import itertools
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from typing import Any
 
 from tests.integration.operator.apiserver import ApiServer, until
 
+_NUMBERS = itertools.count(1)
 PROGRAM = Path(sys.executable).with_name("voicecluster-operator")
 LEASE_NAMESPACE = "operator-system"
 
@@ -33,7 +35,7 @@ class Operator:
         options: tuple[str, ...] = (),
     ) -> None:
         """`url`: where it finds the API server, if that is not the server itself."""
-        self._log = home / f"{name}.log"
+        self._log = home / f"{name}-{next(_NUMBERS)}.log"
         self._environ = os.environ | {
             "KUBECONFIG": str(apiserver.kubeconfig(user, url=url)),
             "POD_NAMESPACE": lease_namespace,
@@ -49,7 +51,7 @@ class Operator:
 
     def start(self) -> "Operator":
         """Return when its probes answer."""
-        with self._log.open("ab") as log:
+        with self._log.open("wb") as log:
             self._process = subprocess.Popen(self._command, env=self._environ, stdout=log, stderr=log)
         until(self._admin, seconds=20, what="the operator's start")
         return self
