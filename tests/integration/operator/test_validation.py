@@ -140,12 +140,7 @@ def test_a_voice_region_is_always_of_the_same_region(apiserver: ApiServer, names
 
 
 def test_a_voice_region_is_scaled_like_a_deployment(apiserver: ApiServer, namespace: str) -> None:
-    assert (
-        apply(
-            apiserver, namespace, region("eu") | {"spec": {"cluster": "demo", "region": "eu", "replicas": 1}}
-        )
-        == ""
-    )
+    assert apply(apiserver, namespace, region("eu")) == ""
     apiserver.kubectl("scale", "--namespace", namespace, "--replicas=3", "vr/demo-eu")
     found = apiserver.kubectl(
         "get", "--namespace", namespace, "vr/demo-eu", "-o", "jsonpath={.spec.replicas}"
@@ -153,13 +148,16 @@ def test_a_voice_region_is_scaled_like_a_deployment(apiserver: ApiServer, namesp
     assert found == "3"
 
 
+def test_an_autoscaler_sees_one_transceiver_where_nobody_says_a_number(
+    apiserver: ApiServer, namespace: str
+) -> None:
+    assert apply(apiserver, namespace, region("eu")) == ""
+    path = f"/apis/voicecluster.dev/v1alpha1/namespaces/{namespace}/voiceregions/demo-eu/scale"
+    assert apiserver.request("GET", path)["spec"] == {"replicas": 1}
+
+
 def test_a_scale_beyond_1024_is_refused(apiserver: ApiServer, namespace: str) -> None:
-    assert (
-        apply(
-            apiserver, namespace, region("eu") | {"spec": {"cluster": "demo", "region": "eu", "replicas": 1}}
-        )
-        == ""
-    )
+    assert apply(apiserver, namespace, region("eu")) == ""
     done = apiserver.try_kubectl("scale", "--namespace", namespace, "--replicas=1025", "vr/demo-eu")
     assert done.returncode == 1
     assert "spec.replicas in body should be less than or equal to 1024" in done.stderr

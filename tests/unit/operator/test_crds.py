@@ -48,8 +48,9 @@ class TestDefinition:
     def test_stays_far_below_what_an_annotation_can_hold(self, definition: dict[str, Any]) -> None:
         assert len(render(definition)) < LIMIT / 2
 
-    def test_has_no_defaults(self, definition: dict[str, Any]) -> None:
-        assert [path for path, schema in ours(definition) if "default" in schema] == []
+    def test_has_no_default_that_git_does_not_know(self, definition: dict[str, Any]) -> None:
+        found = {path for path, schema in ours(definition) if "default" in schema}
+        assert found <= ({".spec.replicas"} if definition["spec"]["names"]["kind"] == "VoiceRegion" else set())
 
     def test_lets_no_unknown_field_through(self, definition: dict[str, Any]) -> None:
         assert "preserve-unknown-fields" not in render(definition)

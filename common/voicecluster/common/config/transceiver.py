@@ -38,7 +38,8 @@ class CallLimits(Model):
     sdp_bytes: Annotated[int, Field(ge=1024, le=1_048_576), Unit("bytes")] = 65_536
     """The longest offer that is read."""
     drain_timeout_seconds: Annotated[float, Field(ge=0, le=86_400), Unit("s")] = 3600.0
-    """How long a drain, and SIGTERM, wait for calls to end by themselves."""
+    """How long a drain, and SIGTERM, wait for calls to end by themselves. Another value above 3600 makes
+    transceivers drain: pods are given that long to end."""
 
 
 class MediaConfig(Model):

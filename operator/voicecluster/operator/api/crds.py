@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from voicecluster.operator.api.reference import reference
 from voicecluster.operator.api.rules import VALIDATIONS, Cel
 from voicecluster.operator.api.schema import Schema, structural
-from voicecluster.operator.api.v1alpha1 import VoiceCluster, VoiceRegion
+from voicecluster.operator.api.v1alpha1 import VoiceCluster, VoiceRegion, VoiceRegionSpec
 from voicecluster.operator.api.v1alpha1.scalars import CLUSTER_NAME_LENGTH, DNS_LABEL, NAME_MESSAGE
 
 GROUP, VERSION = "voicecluster.dev", "v1alpha1"
@@ -78,6 +78,10 @@ def voice_region() -> Json:
         },
         rules=[],
     )
+    fields = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
+        "properties"
+    ]
+    fields["replicas"]["default"] = VoiceRegionSpec.model_fields["replicas"].default
     return definition
 
 

@@ -16,6 +16,7 @@ class Change(Enum):
         "transceivers drain",
         "one at a time in each region, each is replaced when its calls have ended or `drainTimeoutSeconds` is over",
     )
+    SCALES = "scales", "transceivers come; or they drain, one at a time in each region, and go"
     PODS = "relays roll, transceivers drain", "both"
     REDIS_RESTARTS = "Redis restarts", "the embedded Redis is replaced; calls do not need what it holds"
 

@@ -49,6 +49,12 @@ class Field:
     """Its own, or that of the nearest field around it that has one."""
     unit: Unit | None
 
+    @property
+    def change(self) -> Change:
+        """How another value gets into force."""
+        assert self.acts is not None, f"{self.path}: say what acts on it"
+        return self.acts.change
+
 
 def spec_fields(resource: type[BaseModel]) -> Iterator[Field]:
     """All fields below the spec of a resource that are not mappings of fields themselves."""

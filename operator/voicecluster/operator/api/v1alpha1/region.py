@@ -19,9 +19,9 @@ class Resources(Spec):
     """What one pod asks for and may use at most, as Kubernetes quantities."""
 
     cpu: Annotated[Quantity, Unit("cores")] | None = None
-    """Requested cores; absent: no request. There is no limit on them: throttling is heard."""
+    """Requested cores; absent: as said above. There is no limit on them: throttling is heard."""
     memory: Annotated[Quantity, Unit("bytes")] | None = None
-    """Requested bytes, and the limit too; absent: neither."""
+    """Requested bytes, and the limit too; absent: requested as said above, and no limit."""
 
 
 class Toleration(Spec):
@@ -76,7 +76,7 @@ class Relay(Spec):
     vip: Vip = Vip()
     """The public addresses, and how packets to them get there."""
     resources: Annotated[Resources, Acts("relay DaemonSet", Change.RELAYS_ROLL)] = Resources()
-    """What one relay asks for."""
+    """What one relay asks for. Absent: 100m cores and 64Mi."""
     limits: Annotated[RelayLimits, Acts("relay engine", Change.LIVE)] = RelayLimits()
     """Bounds of the packet engine; what is refused is counted by reason."""
 
@@ -86,10 +86,10 @@ class Transceiver(Spec):
 
     replicas: Annotated[
         Annotated[int, Field(ge=0, le=ORDINALS_PER_REGION), Unit("pods")] | None,
-        Acts("transceiver StatefulSet", Change.TRANSCEIVERS_DRAIN),
+        Acts("transceiver StatefulSet", Change.SCALES),
     ] = None
     """Transceiver pods; fewer of them drain first. Absent: one at first, then as the VoiceRegion's scale subresource
-    says (`kubectl scale`, an autoscaler)."""
+    says (`kubectl scale`, an autoscaler); who removes a number scales to one until somebody else scales."""
     workers: Annotated[
         int,
         Field(ge=1, le=256),
@@ -100,7 +100,7 @@ class Transceiver(Spec):
     ice_mode: Annotated[Literal["Lite", "Full"], Acts("transceivers", Change.NEXT_CALLS)] = "Lite"
     """Whether answers say `a=ice-lite`."""
     resources: Annotated[Resources, Acts("transceiver StatefulSet", Change.TRANSCEIVERS_DRAIN)] = Resources()
-    """What one transceiver asks for."""
+    """What one transceiver asks for. Absent: 250m cores and 256Mi for each worker."""
     limits: Annotated[CallLimits, Acts("transceivers", Change.NEXT_CALLS)] = CallLimits()
     """Bounds of one worker and of one call."""
     media: Annotated[MediaConfig, Acts("transceivers", Change.NEXT_CALLS)] = MediaConfig()

@@ -13,9 +13,11 @@ class SignalingAuth(Spec):
 
     mode: Literal["APIKey", "None"] = "APIKey"
     """`APIKey`: requests bring a key, or a client secret made with one. `None`: anybody may call."""
-    api_keys_secret: ObjectName | None = None
-    """Mode `APIKey` only: a Secret of yours with one entry per key, its name and the key. Absent: one key is
-    generated, in the Secret `<name>-api-keys`."""
+    api_keys_secret: Annotated[
+        ObjectName | None, Acts("transceiver StatefulSet", Change.TRANSCEIVERS_DRAIN)
+    ] = None
+    """Mode `APIKey` only: a Secret of yours with one entry per key, its name and the key; entries may come and go
+    without a restart. Absent: one key is generated, in the Secret `<name>-api-keys`."""
 
     _secret = only_in("apiKeysSecret", "APIKey", default="APIKey")
 

@@ -22,7 +22,7 @@ class Vip(Spec):
         Acts("relay DaemonSet and VIP Service", Change.RELAYS_ROLL),
     ] = "LoadBalancer"
     """`LoadBalancer`: a Service of that type. `HostNetwork`: the nodes' own addresses. `External`: `addresses`,
-    which somebody else brings to the relays."""
+    which somebody else brings to the relays. Relays roll only from and to `HostNetwork`."""
     port: Annotated[Port, SERVICE] = 3478
     """UDP port that callers send to. Where the mode is `HostNetwork`, another one makes the relays roll."""
     addresses: Annotated[list[IpAddress], Field(max_length=8), Distinct(), ANSWERS] = Field(default=[])

@@ -24,10 +24,11 @@ class VoiceRegionSpec(Spec):
         int,
         Field(ge=0, le=ORDINALS_PER_REGION),
         Unit("pods"),
-        Acts("transceiver StatefulSet", Change.TRANSCEIVERS_DRAIN),
+        Acts("transceiver StatefulSet", Change.SCALES),
     ] = 1
     """Transceiver pods of the region: written by `kubectl scale` or an autoscaler where the VoiceCluster says no
-    number, else by the operator."""
+    number, else by the operator. The one default that is written to a resource: autoscalers read an absent number as
+    zero, which switches them off."""
 
 
 class RegionMetadata(Model):
