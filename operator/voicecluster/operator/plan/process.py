@@ -77,4 +77,8 @@ def render(document: BaseModel) -> str:
     Defaults are written too, so that a file says everything its reader acts on.
     """
     content = document.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return yaml.safe_dump(content, sort_keys=False, default_flow_style=False, width=110)
+    return str(yaml.dump(content, Dumper=_DUMPER, sort_keys=False, default_flow_style=False, width=110))
+
+
+_DUMPER: type[yaml.SafeDumper] | type[yaml.CSafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""libyaml's where it is built in: several times as fast for a cluster of many regions."""
