@@ -134,3 +134,42 @@ async def test_metrics_show_the_engines_figures_of_now(
 ) -> None:
     fake_engine.stats["workers"] = [{"worker": 0, "turns": 1, "drops": {"garbage": 7}}]
     assert b'voicecluster_relay_drops_total{reason="garbage",worker="0"} 7.0' in await plane.metrics()
+
+
+async def test_a_vip_that_is_known_at_the_start_is_in_the_first_configuration(
+    config: RelayConfig, fake_engine, tmp_path: Path
+) -> None:
+    vips = tmp_path / "vips.yaml"
+    vips.write_text("regions: {eu: [{address: 203.0.113.1, port: 443}]}")
+    (listener,) = config.listeners
+    silent = [listener.model_copy(update={"advertise": None})]
+    plane = ControlPlane(
+        config.model_copy(update={"vips_file": vips, "listeners": silent}), EngineLink(fake_engine.socket)
+    )
+    running = asyncio.create_task(plane.run())
+    await until(lambda: not any(plane.ready().values()))
+    assert fake_engine.requests.count("configure") == 1
+    assert fake_engine.held["configure"]["listeners"][0]["advertise"] == "203.0.113.1:443"
+    write_atomic(vips, "regions: {eu: [{address: 203.0.113.2, port: 443}]}")
+    await fake_engine.until(
+        lambda: fake_engine.held["configure"]["listeners"][0]["advertise"] == "203.0.113.2:443"
+    )
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_relay_is_ready_with_what_the_engine_has_from_before(
+    config: RelayConfig, fake_engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "POLL_SECONDS", 0.02)
+    config.routes_file.unlink()
+    fake_engine.held["routes"] = {"routes": [{"address": "127.0.0.1:1"}]}
+    plane = ControlPlane(config, EngineLink(fake_engine.socket))
+    running = asyncio.create_task(plane.run())
+    await until(lambda: not any(plane.ready().values()))
+    await fake_engine.die()
+    await fake_engine.start()
+    await fake_engine.until(lambda: "keys" in fake_engine.held)
+    await until(lambda: "No such file" in (plane.ready().get("routes") or ""))
+    running.cancel()
+    await asyncio.wait([running])
