@@ -1,5 +1,6 @@
 """Two transceivers as processes, each a parent with its workers, on loopback addresses of these tests' own."""
 
+import asyncio
 import base64
 import contextlib
 import json
@@ -44,17 +45,13 @@ class Stack:
     hint: HintKey
     media: dict[tuple[int, int], Address]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "voicecluster.transceiver.main")
+    """What Python runs, before its options."""
 
     def start(self, region: str) -> None:
         """Start a region's transceiver and wait until all its workers take calls."""
         log = (self.directory / f"{region}.log").open("ab")
-        command = [
-            sys.executable,
-            "-m",
-            "voicecluster.transceiver.main",
-            "--config",
-            str(self.configs[region]),
-        ]
+        command = [sys.executable, *self.program, "--config", str(self.configs[region])]
         self.processes[region] = subprocess.Popen(command, stderr=log)
         log.close()
 
@@ -74,6 +71,29 @@ class Stack:
                 return time.monotonic() - start
             time.sleep(0.02)
         raise AssertionError((self.directory / f"{region}.log").read_text())
+
+    def reconfigure(self, region: str, **changes: object) -> None:
+        """Replace its configuration file, as a whole, with fields changed."""
+        file = self.configs[region]
+        content = json.loads(file.read_text()) | changes
+        file.with_suffix(".new").write_text(json.dumps(content))
+        file.with_suffix(".new").rename(file)
+
+    async def logged(
+        self,
+        region: str,
+        wanted: Callable[[dict[str, object]], bool] | str,
+        count: int = 1,
+        seconds: float = 20,
+    ) -> list[dict[str, object]]:
+        """The wanted lines of its log (a message, or a condition), as soon as there are so many."""
+        is_wanted = (lambda line: line["message"] == wanted) if isinstance(wanted, str) else wanted
+        async with asyncio.timeout(seconds):
+            while True:
+                lines = [line for line in self.log(region) if is_wanted(line)]
+                if len(lines) >= count:
+                    return lines
+                await asyncio.sleep(0.02)
 
     def worker_pids(self, region: str) -> list[int]:
         """The workers, in no particular order."""

@@ -88,18 +88,6 @@ async def not_ready_because(stack: Stack, wanted: Callable[[dict[str, str]], boo
                         return
 
 
-async def logged(
-    stack: Stack, wanted: Callable[[dict[str, object]], bool], count: int = 1
-) -> list[dict[str, object]]:
-    """The wanted lines of the log, as soon as there are so many."""
-    async with asyncio.timeout(20):
-        while True:
-            lines = [line for line in stack.log(REGION) if wanted(line)]
-            if len(lines) >= count:
-                return lines
-            await asyncio.sleep(0.02)
-
-
 async def place(client: Client) -> int:
     """Offer one more call; the status."""
     headers = {**AUTHORIZED, "Content-Type": "application/sdp"}
@@ -150,7 +138,9 @@ async def test_clients_are_warned_and_at_the_deadline_their_calls_end(stack: Sta
     warning = await client.event("voicecluster.draining")
     assert 0 < float(str(warning["seconds_left"])) <= 3
     call_id = client.location.rpartition("/")[2]
-    (end,) = await logged(stack, lambda line: line["message"] == "call ended" and line["call_id"] == call_id)
+    (end,) = await stack.logged(
+        REGION, lambda line: line["message"] == "call ended" and line["call_id"] == call_id
+    )
     assert end["reason"] == "drained"
     assert 2.5 < time.monotonic() - begun < 6
     assert (await ask(stack, "GET"))["state"] == "draining", "it goes on taking no calls"
@@ -159,10 +149,10 @@ async def test_clients_are_warned_and_at_the_deadline_their_calls_end(stack: Sta
 async def test_a_restarted_worker_takes_no_calls_either(stack: Stack, client: Client) -> None:
     await client.offer()
     await ask(stack, "PUT", seconds=600)
-    started = await logged(stack, lambda line: line["message"] == "worker ready", 2)
+    started = await stack.logged(REGION, "worker ready", 2)
     for pid in stack.worker_pids(REGION):
         os.kill(pid, signal.SIGKILL)
-    await logged(stack, lambda line: line["message"] == "worker ready", len(started) + 2)
+    await stack.logged(REGION, "worker ready", len(started) + 2)
     await not_ready_because(stack, lambda reasons: list(reasons) == ["draining"])
     for _ in range(6):
         assert await place(client) == 503

@@ -37,6 +37,7 @@ class Files:
         self.config = config
         """The newest: what may change without a restart is from the newest good file, the rest as at the start."""
         self._source = source.watched()
+        self._waiting: tuple[str, ...] = ()
         self._keys = WatchedFile(config.keys_file, RootKeysFile)
         self._vips = WatchedFile(config.vips_file, VipsFile)
         self._directory = WatchedFile(config.directory_file, DirectoryFile)
@@ -49,7 +50,7 @@ class Files:
         self.on_keys: Callable[[Keyring], None] = lambda _: None
         """Called with each new keyring."""
         self.on_config: Callable[[TransceiverConfig, tuple[str, ...]], None] = lambda *_: None
-        """Called for each new configuration file, with the fields of it that wait for a restart."""
+        """Called with each new configuration, and with the fields of the file that wait for a restart."""
 
     async def watch(self) -> None:
         """Follow the files until cancelled, which is harmless."""
@@ -68,10 +69,11 @@ class Files:
         except ConfigError as error:
             log.warning("configuration refused, the one before it stays", extra={"error": str(error)})
             return
-        if config != self.config:
-            logging.getLogger().setLevel(config.log_level)
-            self.config, self.api_keys = config, api_keys
-            self._auth_changed.set()
+        if (config, waiting) == (self.config, self._waiting):
+            return
+        logging.getLogger().setLevel(config.log_level)
+        self.config, self.api_keys, self._waiting = config, api_keys, waiting
+        self._auth_changed.set()
         self.on_config(config, waiting)
 
     def _new_keys(self, file: RootKeysFile) -> None:
