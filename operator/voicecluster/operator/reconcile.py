@@ -6,6 +6,7 @@ Nothing is remembered between two calls but caches of what can be asked again. N
 already. The status comes last and is of what is there then, so it never promises what failed to be done.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from voicecluster.operator.api.v1alpha1 import ORDINALS_PER_REGION, VoiceCluster
 from voicecluster.operator.decisions import Decisions, paused
 from voicecluster.operator.drain.act import act
 from voicecluster.operator.drain.admin import Transceivers
-from voicecluster.operator.drain.decide import Drain, DrainPlan, Wish, decide, questions
+from voicecluster.operator.drain.decide import Drain, DrainPlan, Told, Wish, decide, questions
 from voicecluster.operator.events import EventReason, Occurrence, Recorder
 from voicecluster.operator.fields import mapping, number, text, texts
 from voicecluster.operator.keys import KeyState, ensure_keys
@@ -106,19 +107,19 @@ class Reconciler:
         return wait, refused
 
     async def _decide(self, observed: Observed) -> tuple[Decisions, float | None]:
-        waits: list[float] = []
         keys = await ensure_keys(
             self._kube, self._store, observed, may_generate=not observed.cluster.spec.paused
         )
-        waits += [UNWATCHED_SECONDS] if keys.faults else []
-        resolved = await self._resolver.resolve(hostnames(observed))
+        resolved, enforced, (redis, redis_wait), told = await asyncio.gather(
+            self._resolver.resolve(hostnames(observed)),
+            self._enforced(observed),
+            self._redis.check(observed),
+            self._ask(observed, keys),
+        )
+        drains = {region.spec.name: self._drain(observed, region, told) for region in observed.regions}
+        waits = [redis_wait, *(plan.wait_seconds for plan in drains.values())]
+        waits += [UNWATCHED_SECONDS] if keys.faults or enforced else []
         waits += [LIFETIME_SECONDS] if resolved else []
-        enforced = await self._enforced(observed)
-        waits += [UNWATCHED_SECONDS] if enforced else []
-        redis, redis_wait = await self._redis.check(observed)
-        drains = {region.spec.name: await self._drain(observed, region, keys) for region in observed.regions}
-        waits += [plan.wait_seconds for plan in drains.values() if plan.wait_seconds is not None]
-        waits += [redis_wait] if redis_wait is not None else []
         shared = shared_nodes(observed)
         decisions = Decisions(
             keys=keys,
@@ -130,7 +131,7 @@ class Reconciler:
             enforced=enforced,
             stalled=(shared,) if shared is not None else (),
         )
-        return decisions, min(waits, default=None)
+        return decisions, min((wait for wait in waits if wait is not None), default=None)
 
     async def _enforced(self, observed: Observed) -> str:
         """The namespace's pod security level, if HostNetwork relays are missing and it may be why."""
@@ -144,16 +145,18 @@ class Reconciler:
         namespace = await self._kube.get(port.NAMESPACES, None, observed.namespace)
         return texts(namespace, "metadata", "labels").get(ENFORCE, "")
 
-    async def _drain(self, observed: Observed, region: RegionState, keys: KeyState) -> DrainPlan:
+    async def _ask(self, observed: Observed, keys: KeyState) -> Mapping[str, Told | None]:
+        """What the transceivers say that a decision depends on, of all regions at once."""
+        moving = [region for region in observed.regions if not paused(observed, region.spec.name)]
+        asked = [pod for region in moving for pod in questions(as_wish(region))]
+        return await self._transceivers.ask(asked, keys.token) if asked else {}
+
+    def _drain(self, observed: Observed, region: RegionState, told: Mapping[str, Told | None]) -> DrainPlan:
         wish = as_wish(region)
-        if paused(observed, region.spec.name):
-            return DrainPlan(
-                region.transceivers.desired if region.transceivers.exists else region.wish,
-                drains=tuple(wish.drains),
-            )
-        asked = questions(wish)
-        told = await self._transceivers.ask(asked, keys.token) if asked else {}
-        return decide(wish, told, self._now())
+        if not paused(observed, region.spec.name):
+            return decide(wish, told, self._now())
+        there = region.transceivers
+        return DrainPlan(there.desired if there.exists else region.wish, drains=tuple(wish.drains))
 
     async def _write(self, observed: Observed, decisions: Decisions) -> tuple[Refusal, ...]:
         """Apply what is wanted and prune what is not. Returns what was refused."""
