@@ -12,7 +12,8 @@ _FORM = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)")
 def canonical(text: str, times: int = 1) -> str:
     """The canonical form of `text`, multiplied: `1024Mi` is `1Gi`, `0.5` is `500m`, `1.5Gi` is `1536Mi`.
 
-    Finer than a thousandth is rounded up, as the API does for requests and limits. Raises ValueError where `text` is no quantity.
+    Finer than a thousandth is rounded up, as the API does for requests and limits. Raises ValueError where
+    `text` is no quantity.
     """
     form = _FORM.fullmatch(text)
     if form is None or form[2] not in _BINARY + _DECIMAL:
