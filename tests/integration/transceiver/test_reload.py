@@ -1,16 +1,17 @@
 """A new configuration file takes effect on real processes without a restart, a bad one not at all."""
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.integration.transceiver.client import Client, ClientOpener
-from tests.integration.transceiver.stack import AUTHORIZED, Stack, StackWriter
+from tests.integration.transceiver.stack import AUTHORIZED, Stack, StackWriter, write_stack
 
 REGION = "us-east"
 """One worker."""
@@ -18,13 +19,43 @@ CALLS = "/v1/realtime/calls"
 SOON_SECONDS = 5.0
 
 
-@pytest.fixture
-def stack(new_stack: StackWriter) -> Stack:
-    """One region of its own for each test."""
-    running = new_stack()
-    running.start(REGION)
-    running.wait_ready(REGION)
-    return running
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One transceiver of one worker."""
+    running = write_stack(tmp_path_factory.mktemp("reload"))
+    running.forwarder.start()
+    try:
+        running.start(REGION)
+        running.wait_ready(REGION)
+        yield running
+    finally:
+        running.stop(REGION)
+        running.forwarder.close()
+
+
+@pytest.fixture(autouse=True)
+def restored(stack: Stack) -> Iterator[None]:
+    """Each test changes the same file; what it sees in the end is all that file says."""
+    content = stack.configs[REGION].read_text()
+    yield
+    stack.configs[REGION].write_text(content)
+
+
+def count(stack: Stack, wanted: Callable[[dict[str, object]], bool]) -> int:
+    """How many such lines its log has."""
+    return sum(map(wanted, stack.log(REGION)))
+
+
+def is_refusal(line: dict[str, object]) -> bool:
+    return "refused" in str(line["message"])
+
+
+def is_loading(line: dict[str, object]) -> bool:
+    return line["message"] == "configuration loaded"
+
+
+def is_waiting(line: dict[str, object]) -> bool:
+    return line["message"] == "these fields wait for a restart"
 
 
 @pytest.fixture
@@ -57,27 +88,30 @@ async def soon(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def is_lite(client: Client) -> bool:
-    return "a=ice-lite" in (await place(client))[1]
+    status, answer, _ = await place(client)
+    return status == 201 and "a=ice-lite" in answer
+
+
+async def is_full(client: Client) -> bool:
+    status, answer, _ = await place(client)
+    return status == 201 and "a=ice-lite" not in answer
 
 
 async def test_new_answers_follow_the_ice_mode(stack: Stack, caller: Client) -> None:
-    assert await is_lite(caller)
+    stack.reconfigure(REGION, iceMode="Lite")
+    await soon(lambda: is_lite(caller))
     stack.reconfigure(REGION, iceMode="Full")
-
-    async def is_full() -> bool:
-        return not await is_lite(caller)
-
-    await soon(is_full)
+    await soon(lambda: is_full(caller))
 
 
 async def test_new_limits_hold_for_new_calls_and_offers(stack: Stack, client: Client, caller: Client) -> None:
     await client.dial(region=REGION)
     stack.reconfigure(REGION, limits={"callsPerWorker": 1})
 
-    async def is_full() -> bool:
+    async def has_no_room() -> bool:
         return (await place(caller))[0] == 503
 
-    await soon(is_full)
+    await soon(has_no_room)
     await client.hear()
     stack.reconfigure(REGION, limits={"sdpBytes": 1024})
 
@@ -89,13 +123,13 @@ async def test_new_limits_hold_for_new_calls_and_offers(stack: Stack, client: Cl
 
 
 async def test_new_calls_are_answered_by_the_new_default_agent(stack: Stack, client: Client) -> None:
+    before = count(stack, lambda line: line.get("agent") == "echo")
     stack.reconfigure(REGION, defaultAgent="echo")
-    await stack.logged(REGION, "configuration loaded")
     await client.offer()
 
     async def is_echo() -> bool:
         await place(client)
-        return any(line.get("agent") == "echo" for line in stack.log(REGION))
+        return count(stack, lambda line: line.get("agent") == "echo") > before
 
     await soon(is_echo)
 
@@ -142,9 +176,9 @@ async def test_callers_may_need_no_key_any_more_and_need_one_again(
         return (await place(caller, Authorization=""))[0] == 401
 
     async def needs_none() -> bool:
-        return not await needs_a_key()
+        return (await place(caller, Authorization=""))[0] == 201
 
-    assert await needs_a_key()
+    await soon(needs_a_key)
     stack.reconfigure(REGION, auth={"mode": "None"})
     await soon(needs_none)
     stack.reconfigure(REGION, auth={"mode": "APIKey", "apiKeysDir": str(stack.directory / "api-keys")})
@@ -159,7 +193,12 @@ async def test_the_log_falls_silent_at_a_higher_level(stack: Stack, caller: Clie
         await place(caller)
         return len(stack.log(REGION)) == before
 
+    async def speaks() -> bool:
+        return not await is_silent()
+
     await soon(is_silent)
+    stack.reconfigure(REGION, logLevel="info")
+    await soon(speaks)
 
 
 @pytest.mark.parametrize(
@@ -169,61 +208,66 @@ async def test_the_log_falls_silent_at_a_higher_level(stack: Stack, caller: Clie
 async def test_a_bad_file_changes_nothing_and_is_told(
     stack: Stack, caller: Client, changes: dict[str, object]
 ) -> None:
-    good = await asyncio.to_thread(stack.configs[REGION].read_text)
+    stack.reconfigure(REGION, iceMode="Lite")
+    await soon(lambda: is_lite(caller))
+    before, good = count(stack, is_refusal), json.loads(stack.configs[REGION].read_text())
     stack.reconfigure(REGION, **{"iceMode": "Full", **changes})
-    await stack.logged(REGION, lambda line: "refused" in str(line["message"]))
+    await stack.logged(REGION, is_refusal, before + 2)  # the worker and the admin process
     assert await is_lite(caller)
-    await asyncio.to_thread(stack.configs[REGION].write_text, good)
-    stack.reconfigure(REGION, iceMode="Full")
-
-    async def is_full() -> bool:
-        return not await is_lite(caller)
-
-    await soon(is_full)
+    stack.configs[REGION].write_text(json.dumps(good | {"iceMode": "Full"}))
+    await soon(lambda: is_full(caller))
 
 
 async def test_workers_and_ports_wait_for_a_restart_and_one_line_says_so(
     stack: Stack, caller: Client
 ) -> None:
-    pids = stack.worker_pids(REGION)
+    stack.reconfigure(REGION, iceMode="Lite")
+    await soon(lambda: is_lite(caller))
+    pids, before = stack.worker_pids(REGION), count(stack, is_waiting)
     stack.reconfigure(REGION, workers=3, internalPort=1, iceMode="Full")
-
-    async def is_full() -> bool:
-        return not await is_lite(caller)
-
-    await soon(is_full)
-    (line,) = await stack.logged(REGION, "these fields wait for a restart")
+    await soon(lambda: is_full(caller))
+    line = (await stack.logged(REGION, is_waiting, before + 1))[-1]
     assert (line["level"], line["fields"]) == ("WARNING", ["workers", "internalPort"])
     assert stack.worker_pids(REGION) == pids
+    assert count(stack, is_waiting) == before + 1
 
 
 async def test_a_worker_that_starts_while_the_file_is_bad_has_the_last_good_one(
     stack: Stack, caller: Client
 ) -> None:
+    stack.reconfigure(REGION, iceMode="Lite")
+    await soon(lambda: is_lite(caller))
+    loaded, refused = count(stack, is_loading), count(stack, is_refusal)
     stack.reconfigure(REGION, iceMode="Full")
-    await stack.logged(REGION, "configuration loaded")
+    await stack.logged(REGION, is_loading, loaded + 1)
     stack.reconfigure(REGION, regoin="x")
-    await stack.logged(REGION, "file refused, last good content kept")
+    await stack.logged(REGION, is_refusal, refused + 2)
     (pid,) = stack.worker_pids(REGION)
     os.kill(pid, signal.SIGKILL)
 
-    async def is_full() -> bool:
+    async def is_full_again() -> bool:
         try:
-            return not await is_lite(caller)
+            return await is_full(caller)
         except aiohttp.ClientError:  # nobody listens for a moment
             return False
 
-    await soon(is_full)
+    await soon(is_full_again)
     assert stack.worker_pids(REGION) != [pid]
 
 
-async def test_a_signal_waits_for_calls_as_long_as_the_newest_file_says(stack: Stack, client: Client) -> None:
-    await client.dial(region=REGION)
-    await client.event("session.created")
-    stack.reconfigure(REGION, limits={"drainTimeoutSeconds": 1})
-    await stack.logged(REGION, "configuration loaded")
-    stack.processes[REGION].send_signal(signal.SIGTERM)
-    warning = await client.event("voicecluster.draining")
-    assert warning["seconds_left"] == 1
-    await asyncio.to_thread(stack.processes[REGION].wait, 5)
+async def test_a_signal_waits_for_calls_as_long_as_the_newest_file_says(
+    new_stack: StackWriter, client_of: ClientOpener
+) -> None:
+    stack = new_stack()
+    stack.start(REGION)
+    stack.wait_ready(REGION)
+    async with client_of(stack.signaling) as client:
+        await client.dial(region=REGION)
+        await client.event("session.created")
+        stack.reconfigure(REGION, limits={"drainTimeoutSeconds": 1})
+        await stack.logged(REGION, "configuration loaded")
+        stack.processes[REGION].send_signal(signal.SIGTERM)
+        warning = await client.event("voicecluster.draining")
+        assert warning["seconds_left"] == 1
+        await asyncio.to_thread(stack.processes[REGION].wait, 5)
     assert stack.processes.pop(REGION).returncode == 0

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.integration.transceiver.client import Client, ClientOpener
-from tests.integration.transceiver.stack import AUTHORIZED, Stack, StackWriter
+from tests.integration.transceiver.stack import AUTHORIZED, Stack, write_stack
 from tests.unit.common.kube.server import FakeApiServer
 
 REGION = "us-east"
@@ -36,7 +37,10 @@ def vips(*addresses: str, nodes: bool = False) -> str:
     return f"regions: {{{REGION}: [{', '.join(found)}]}}\n"
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def api() -> AsyncIterator[FakeApiServer]:
     server = FakeApiServer(PATH)
     await server.start()
@@ -44,31 +48,37 @@ async def api() -> AsyncIterator[FakeApiServer]:
     await server.stop()
 
 
-@pytest.fixture
-async def stack(new_stack: StackWriter, api: FakeApiServer, tmp_path: Path) -> Stack:
-    """A transceiver that keeps its VIPs by watch, ready with what is mounted."""
-
-    def start() -> Stack:
-        (tmp_path / "mounted").mkdir()
-        (tmp_path / "mounted" / "vips.yaml").write_text(vips(SEEDED))
-        ours = str(tmp_path / "ours.yaml")
-        watch = {
-            "file": ours,
-            "seed": str(tmp_path / "mounted" / "vips.yaml"),
-            "namespace": "voice",
-            "configMap": CONFIG_MAP,
-        }
-        stack = new_stack(vipsFile=ours, vipsWatch=watch)
-        (tmp_path / "launcher.py").write_text(LAUNCHER)
-        stack.program = (str(tmp_path / "launcher.py"), api.url)
-        stack.start(REGION)
-        stack.wait_ready(REGION)
-        return stack
-
-    return await asyncio.to_thread(start)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory, api: FakeApiServer) -> AsyncIterator[Stack]:
+    """A transceiver that keeps its VIPs by watch."""
+    running = write(tmp_path_factory.mktemp("vips"), api)
+    await asyncio.to_thread(running.start, REGION)
+    await asyncio.to_thread(running.wait_ready, REGION)
+    yield running
+    await asyncio.to_thread(end, running)
 
 
-@pytest.fixture
+def write(directory: Path, api: FakeApiServer) -> Stack:
+    """A stack that is not started; what is mounted for it says SEEDED."""
+    seed, ours = directory / "mounted" / "vips.yaml", str(directory / "ours.yaml")
+    seed.parent.mkdir()
+    seed.write_text(vips(SEEDED))
+    watch = {"file": ours, "seed": str(seed), "namespace": "voice", "configMap": CONFIG_MAP}
+    stack = write_stack(directory, vipsFile=ours, vipsWatch=watch)
+    (directory / "launcher.py").write_text(LAUNCHER)
+    stack.program = (str(directory / "launcher.py"), api.url)
+    stack.forwarder.start()
+    return stack
+
+
+def end(stack: Stack) -> None:
+    """Stop whatever runs of it."""
+    for region in list(stack.processes):
+        stack.stop(region)
+    stack.forwarder.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def caller(stack: Stack, client_of: ClientOpener) -> AsyncIterator[Client]:
     """A client with an offer, which it places again and again."""
     async with client_of(stack.signaling) as client:
@@ -104,7 +114,6 @@ async def until_named(client: Client, wanted: Callable[[list[str]], bool], secon
 async def test_a_changed_config_map_is_in_new_answers_within_seconds(
     api: FakeApiServer, caller: Client
 ) -> None:
-    assert await place(caller) == [SEEDED]
     for address in ("192.0.2.2", "192.0.2.3"):
         await api.put(CONFIG_MAP, data={"vips.yaml": vips(address)})
         assert await until_named(caller, lambda found, address=address: found == [address]) < 5
@@ -112,7 +121,8 @@ async def test_a_changed_config_map_is_in_new_answers_within_seconds(
 
 
 async def test_an_ice_restart_names_the_vips_of_now(api: FakeApiServer, caller: Client) -> None:
-    await place(caller)
+    await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.9")})
+    await until_named(caller, lambda found: found == ["192.0.2.9"])
     location = caller.location
     await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.2")})
     await until_named(caller, lambda found: found == ["192.0.2.2"])
@@ -135,11 +145,13 @@ async def test_answers_name_two_of_the_nodes(api: FakeApiServer, caller: Client)
 async def test_nothing_empty_invalid_or_deleted_replaces_the_vips(
     stack: Stack, api: FakeApiServer, caller: Client
 ) -> None:
+    await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.4")})
+    await until_named(caller, lambda found: found == ["192.0.2.4"])
     await api.put(CONFIG_MAP, data={"vips.yaml": "regions: {}"})
     await stack.logged(REGION, "VIPs refused, those before stay")
     await api.put(CONFIG_MAP, data={"vips.yaml": "regions: ["})
     await api.remove(CONFIG_MAP)
-    assert await place(caller) == [SEEDED]
+    assert await place(caller) == ["192.0.2.4"]
     await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.2")})
     await until_named(caller, lambda found: found == ["192.0.2.2"])
 
@@ -158,14 +170,26 @@ async def test_an_absent_api_server_changes_nothing_and_is_followed_when_it_is_b
     await until_named(caller, lambda found: found == ["192.0.2.3"], seconds=20)
 
 
-async def test_a_transceiver_starts_without_an_api_server(
-    api: FakeApiServer, stack: Stack, caller: Client
+async def test_a_transceiver_starts_without_an_api_server_and_then_with_what_it_kept(
+    client_of: ClientOpener, tmp_path: Path
 ) -> None:
-    await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.2")})
-    await until_named(caller, lambda found: found == ["192.0.2.2"])
-    await asyncio.to_thread(stack.stop, REGION)
-    await api.stop()
-    await asyncio.to_thread(stack.start, REGION)
-    await asyncio.to_thread(stack.wait_ready, REGION)
-    assert await place(caller) == ["192.0.2.2"], "what it kept, not what is mounted"
+    api = FakeApiServer(PATH)
     await api.start()
+    await api.stop()
+    stack = await asyncio.to_thread(write, tmp_path, api)
+    try:
+        async with client_of(stack.signaling) as caller:
+            await caller.offer()
+            await asyncio.to_thread(stack.start, REGION)
+            await asyncio.to_thread(stack.wait_ready, REGION)
+            assert await place(caller) == [SEEDED]
+            await api.start()
+            await api.put(CONFIG_MAP, data={"vips.yaml": vips("192.0.2.2")})
+            await until_named(caller, lambda found: found == ["192.0.2.2"], seconds=20)
+            await api.stop()
+            await asyncio.to_thread(stack.stop, REGION)
+            await asyncio.to_thread(stack.start, REGION)
+            await asyncio.to_thread(stack.wait_ready, REGION)
+            assert await place(caller) == ["192.0.2.2"], "what it kept, not what is mounted"
+    finally:
+        await asyncio.to_thread(end, stack)
