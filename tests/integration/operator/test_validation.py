@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from voicecluster.operator.api.v1alpha1 import VoiceCluster
 
 from tests.integration.operator.apiserver import ApiServer
+from tests.unit.operator.clusters import clusters
 from tests.unit.operator.specs import ACCEPTED, GOOD, REFUSED, Refused, changed
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -61,6 +64,15 @@ def test_kubectl_shows_field_and_remedy_of_all_that_is_wrong(apiserver: ApiServe
 def test_kubectl_refuses_a_misspelt_field_by_its_path(apiserver: ApiServer, namespace: str) -> None:
     complaint = apply(apiserver, namespace, changed({f"{US}.transciever": {"replicas": 2}}))
     assert 'unknown field "spec.regions[1].transciever"' in complaint
+
+
+@settings(max_examples=20, deadline=None)
+@given(clusters())
+def test_whatever_the_models_accept_the_api_server_accepts(
+    apiserver: ApiServer, wanted: VoiceCluster
+) -> None:
+    document = wanted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert complaint_about(apiserver, document) == ""
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)

@@ -145,7 +145,7 @@ class VoiceClusterSpec(Spec):
         SEPARATE_HOSTS,
         Acts("objects of each region", Change.AT_ONCE),
     ]
-    """The parts of the cluster; one that is removed goes with its calls."""
+    """The parts of the cluster. Removing one ends its calls at once: with no replicas first, they end by themselves."""
     signaling: Signaling = Signaling()
     """The public HTTP API and the page."""
     agents: Annotated[Agents, Acts("transceivers", Change.NEXT_CALLS)] = Agents()
