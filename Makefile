@@ -5,12 +5,23 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 SECONDS_EACH = $(if $(filter command% environment%,$(origin SECONDS)),$(SECONDS),30)
+PYTHON_SOURCES := $(shell find cli common operator relay transceiver wire -path '*/voicecluster/*' -type f ! -name '*.so' ! -name '*.pyc')
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find wire/src relay/engine -name '*.rs' -o -name Cargo.toml | grep -v target)
 
-.PHONY: help setup up test test-packages lint bench bench-relay bench-transceiver fuzz lock clean
+# Images: `make images IMAGE_PREFIX=registry.example.com/voice/ TAG=1.2.3`, with Docker where it runs, else with buildah.
+IMAGE_PREFIX ?= voicecluster-
+TAG ?= dev
+BASE ?= python:3.11-slim-bookworm
+BUILDER ?= $(shell if docker info >/dev/null 2>&1; then echo docker build; elif command -v buildah >/dev/null; then echo buildah bud; fi)
+BUILD_FLAGS ?=
+COMPONENTS := relay transceiver operator
+LOCALCLUSTER := tests/localcluster/localcluster
+ASSETS = $(shell $(LOCALCLUSTER) assets)
+
+.PHONY: help setup up test test-packages test-assets lint crds images e2e e2e-setup bench bench-relay bench-transceiver fuzz lock clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.built ## everything that `up` and the unit tests need, into .venv/ and target/
 
@@ -33,7 +44,11 @@ up: setup ## two regions on this machine and a page to talk to
 test-packages:
 	@.ci/packages chromium firefox-esr espeak-ng nftables iproute2 pulseaudio
 
-test: setup test-packages ## unit, integration and browser tests
+test-assets: # etcd, kube-apiserver and kubectl: the operator's tests talk to a real API server, without nodes
+	@test -x $(ASSETS)/kubectl -a -x $(ASSETS)/etcd -a -x $(ASSETS)/kube-apiserver || { \
+	    echo "Building the API server for the tests (about eight minutes, once)"; $(LOCALCLUSTER) build etcd kubectl kube-apiserver; }
+
+test: setup test-packages test-assets ## unit, integration and browser tests
 	cargo test --quiet --release --workspace
 	$(BIN)/python -m pytest
 
@@ -44,6 +59,32 @@ lint: setup ## formatting, lints, types, walls
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+crds: setup ## write crds/ and the field reference anew from the models
+	$(BIN)/python -m voicecluster.operator.api.crds
+
+build/dist/.wheel: .venv/.built $(PYTHON_SOURCES) pyproject.toml requirements.lock
+	@rm -rf build/dist build/lib* build/bdist*
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	    --config-settings=--build-option=--py-limited-api=cp311 -w build/dist .
+	@cp requirements.lock build/dist/constraints.txt
+	@for component in $(COMPONENTS); do $(BIN)/python images/dependencies.py $$component > build/dist/$$component.txt; done
+	@touch $@
+
+images: build/dist/.wheel ## container images of all components, with Docker or buildah: IMAGE_PREFIX=… TAG=…
+	@test -n "$(BUILDER)" || { echo "Neither Docker nor buildah is here: start Docker, or apt-get install buildah" >&2; exit 1; }
+	@for component in $(COMPONENTS); do \
+	    echo "$(IMAGE_PREFIX)$$component:$(TAG)"; \
+	    $(BUILDER) --quiet $(BUILD_FLAGS) --build-arg BASE=$(BASE) --tag $(IMAGE_PREFIX)$$component:$(TAG) \
+	        --file images/$$component/Dockerfile build/dist; \
+	done
+
+e2e-setup: setup ## everything that `make e2e` needs; builds Kubernetes where there is neither KUBECONFIG nor Docker
+	@if test -z "$${KUBECONFIG:-}" && ! docker info >/dev/null 2>&1; then \
+	    .ci/packages $$($(LOCALCLUSTER) packages); $(LOCALCLUSTER) build; fi
+
+e2e: e2e-setup ## end-to-end tests on KUBECONFIG, kind or the local cluster, whichever is here first
+	$(BIN)/python -m pytest tests/e2e
 
 bench: bench-relay bench-transceiver ## all benchmarks; rows in build/bench/
 
