@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import secrets
 import signal
 import socket
@@ -45,14 +46,21 @@ class Stack:
     hint: HintKey
     media: dict[tuple[int, int], Address]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    program: tuple[str, ...] = ("-m", "voicecluster.transceiver.main")
-    """What Python runs, before its options."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What its processes have beside the tests' own."""
 
     def start(self, region: str) -> None:
         """Start a region's transceiver and wait until all its workers take calls."""
         log = (self.directory / f"{region}.log").open("ab")
-        command = [sys.executable, *self.program, "--config", str(self.configs[region])]
-        self.processes[region] = subprocess.Popen(command, stderr=log)
+        command = [
+            sys.executable,
+            "-m",
+            "voicecluster.transceiver.main",
+            "--config",
+            str(self.configs[region]),
+        ]
+        environment = {**os.environ, **self.environment}
+        self.processes[region] = subprocess.Popen(command, stderr=log, env=environment)
         log.close()
 
     def log(self, region: str) -> list[dict[str, object]]:

@@ -15,16 +15,6 @@ from tests.unit.common.kube.server import FakeApiServer
 REGION = "us-east"
 CONFIG_MAP = "voice-vips"
 PATH = "/api/v1/namespaces/voice/configmaps"
-LAUNCHER = """
-import sys
-from voicecluster.common.kube.api import KubeApi
-api = KubeApi(sys.argv.pop(1))
-KubeApi.in_cluster = lambda environ: api
-from voicecluster.transceiver.main import main
-main()
-"""
-"""The program, in a cluster whose API server speaks plain HTTP at the first argument."""
-
 SEEDED = "192.0.2.1"
 
 
@@ -65,8 +55,7 @@ def write(directory: Path, api: FakeApiServer) -> Stack:
     seed.write_text(vips(SEEDED))
     watch = {"file": ours, "seed": str(seed), "namespace": "voice", "configMap": CONFIG_MAP}
     stack = write_stack(directory, vipsFile=ours, vipsWatch=watch)
-    (directory / "launcher.py").write_text(LAUNCHER)
-    stack.program = (str(directory / "launcher.py"), api.url)
+    stack.environment["KUBE_API_URL"] = api.url
     stack.forwarder.start()
     return stack
 
