@@ -44,9 +44,9 @@ async def ping(target: Target) -> str | None:
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             if target.ca and target.url.startswith("rediss://"):
-                client = Redis.from_url(target.url, ssl_ca_data=target.ca)
+                client = Redis.from_url(target.url, protocol=2, ssl_ca_data=target.ca)
             else:
-                client = Redis.from_url(target.url)
+                client = Redis.from_url(target.url, protocol=2)
             try:
                 await client.ping()
             finally:
@@ -61,6 +61,8 @@ async def ping(target: Target) -> str | None:
         return _driver_says(error)
     except ValueError:
         return "the entry url is not a redis:// or rediss:// URL"
+    except Exception:  # of a driver that was answered by something else than Redis
+        return "it does not speak Redis' protocol"
     return None
 
 

@@ -56,7 +56,7 @@ class World:
 
 
 def labels(value: Object) -> Mapping[str, str]:
-    return value["metadata"].get("labels", {})  # type: ignore[union-attr,return-value,call-overload,index]
+    return value["metadata"].get("labels", {})  # type: ignore[union-attr,return-value]
 
 
 def voice_cluster(

@@ -12,6 +12,7 @@ from voicecluster.common.config.model import Model, join_address
 from voicecluster.common.config.pod import ADMIN_PORT
 from voicecluster.operator.drain.decide import Told
 from voicecluster.operator.observe import Pod
+from voicecluster.operator.status.conditions import timestamp
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class AdminPorts:
 
     async def drain(self, pod: Pod, token: str, deadline: datetime) -> Told | None:
         """See `Transceivers`."""
-        return await self._call("PUT", pod, token, {"deadline": deadline.isoformat().replace("+00:00", "Z")})
+        return await self._call("PUT", pod, token, {"deadline": timestamp(deadline)})
 
     async def cancel(self, pod: Pod, token: str) -> Told | None:
         """See `Transceivers`."""

@@ -220,7 +220,7 @@ def _current(wish: Wish, pod: Pod, reason: DrainReason, told: Told | None, now: 
     if known is not None and not (serving and known.deadline <= now):
         return replace(known, calls=calls, reason=reason.value)
     deadline = told.deadline if told is not None and told.draining else None
-    return Drain(pod.name, reason.value, deadline or now + wish.timeout, calls)
+    return Drain(pod.name, reason.value, deadline or (now + wish.timeout).replace(microsecond=0), calls)
 
 
 def _over(drain: Drain, told: Told | None, now: datetime) -> bool:

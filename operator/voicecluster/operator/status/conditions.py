@@ -7,7 +7,7 @@ likewise.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from voicecluster.operator.api.status import Condition, ConditionStatus
@@ -153,4 +153,4 @@ def conditions(
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the second."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
