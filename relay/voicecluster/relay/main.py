@@ -100,7 +100,8 @@ async def serve(
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(plane.run(), name="control-plane")
             await signals.told.wait()
-            if (leaving := plane.config.leaving) is not None and api is not None:
+            is_live = not any(plane.live().values())  # a dead engine has no caller to wait for
+            if (leaving := plane.config.leaving) is not None and api is not None and is_live:
                 say_leaving(control, leaving)
                 departure = Departure(
                     config, leaving, api, packets=lambda: plane.packets, elapsed_seconds=left or 0.0

@@ -104,3 +104,13 @@ async def test_a_second_signal_ends_a_leaving_relay_at_once(
     relay.signal()
     await eventually(lambda: '"staying"' in relay.log())
     assert await relay.stop(number, within_seconds=3) == 0
+
+
+async def test_a_relay_whose_engine_hangs_does_not_wait_for_anybody(scene: Scene, api: FakeApiServer) -> None:
+    await publish(api, relay_0=True)
+    relay, _ = await in_call(scene, api)
+    engine = relay.child("engine")
+    assert engine is not None
+    engine.suspend()
+    await eventually(lambda: not relay.is_alive(), 10)
+    assert await relay.stop(within_seconds=5) == 0
