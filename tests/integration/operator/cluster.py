@@ -126,7 +126,11 @@ def essence(children: dict[tuple[str, str], Object]) -> dict[tuple[str, str], Ob
         metadata = kept["metadata"]
         kept["metadata"] = {
             "labels": metadata.get("labels"),
-            "annotations": metadata.get("annotations"),
+            "annotations": {
+                name: text
+                for name, text in metadata.get("annotations", {}).items()
+                if name != "deprecated.daemonset.template.generation"  # the API server's own count
+            },
             "owners": [owner["name"] for owner in metadata.get("ownerReferences", [])],
         }
         spec = kept.get("spec", {})

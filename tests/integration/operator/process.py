@@ -51,10 +51,14 @@ class Operator:
 
     def start(self) -> "Operator":
         """Return when its probes answer."""
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(self._command, env=self._environ, stdout=log, stderr=log)
+        self.launch()
         until(self._admin, seconds=20, what="the operator's start")
         return self
+
+    def launch(self) -> None:
+        """Start it, and wait for nothing."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(self._command, env=self._environ, stdout=log, stderr=log)
 
     @property
     def pid(self) -> int:

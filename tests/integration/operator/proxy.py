@@ -75,6 +75,8 @@ class Proxy:
         self.faults: list[Fault] = []
         self.deaf = False
         """While it is True, watches stay open and bring nothing: what they miss is lost to them."""
+        self.swallowed = b""
+        """What they have missed."""
         self.before: Callable[[Request], None] = lambda _: None
         """Called before each request is passed on, in the proxy's thread; may kill who asks."""
         self.after: Callable[[Request], None] = lambda _: None
@@ -147,7 +149,7 @@ class Proxy:
         if fault is not None:
             await asyncio.sleep(fault.delay)
             if fault.status is not None:
-                return _refused(fault.status, fault.retry_after)
+                return _refused(fault.status, fault.retry_after, request)
         assert self._session is not None
         headers = {name: value for name, value in incoming.headers.items() if name not in _HOP_BY_HOP}
         headers["Accept-Encoding"] = "identity"
@@ -168,12 +170,14 @@ class Proxy:
         self, incoming: web.Request, answer: aiohttp.ClientResponse, headers: dict[str, str]
     ) -> web.StreamResponse:
         outgoing = web.StreamResponse(headers=headers)
-        await outgoing.prepare(incoming)
         self._watches.add(answer)
         try:
             with suppress(aiohttp.ClientError, ConnectionError):
+                await outgoing.prepare(incoming)
                 async for chunk in answer.content.iter_any():
-                    if not self.deaf:
+                    if self.deaf:
+                        self.swallowed += chunk
+                    else:
                         await outgoing.write(chunk)
         finally:
             self._watches.discard(answer)
@@ -182,16 +186,25 @@ class Proxy:
         return outgoing
 
 
-def _refused(status: int, retry_after: int | None) -> web.Response:
-    reasons = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+def _refused(status: int, retry_after: int | None, request: Request) -> web.Response:
+    reasons = {
+        409: "Conflict",
+        410: "Expired",
+        429: "TooManyRequests",
+        500: "InternalError",
+        503: "ServiceUnavailable",
+    }
     about = {
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
         "code": status,
-        "reason": reasons.get(status, ""),
+        "reason": reasons[status],
         "message": "injected",
     }
+    if request.watches and status == 410:  # of what is too old to be watched, a watch tells in its stream
+        event = json.dumps({"type": "ERROR", "object": about}) + "\n"
+        return web.Response(body=event.encode(), content_type="application/json")
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
     return web.Response(
         status=status, headers=headers, body=json.dumps(about).encode(), content_type="application/json"
