@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import kopf
+from kopf._core.engines.peering import Identity
 from kubernetes.aio.client import Configuration
 from voicecluster.operator.fields import text
 from voicecluster.operator.health import Health, Watch
@@ -34,6 +35,8 @@ REQUEST_SECONDS = 60.0
 _BACKOFFS = (1, 1, 2, 3, 5, 8, *(13,) * 20)
 """Between tries of one request; after them kopf gives up, and the process ends."""
 _UNLABELLED = (CLUSTERS, NODES)
+_NOBODY = Identity("voicecluster-operator")
+"""For kopf's peering, which is off. Left to itself, kopf asks for the user's name, and in a pod there is none."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -89,6 +92,7 @@ class Watcher:
             registry=self._registry(),
             settings=self._settings(),
             standalone=True,
+            identity=_NOBODY,
             clusterwide=not self._namespaces,
             namespaces=self._namespaces,
             stop_flag=stop,
