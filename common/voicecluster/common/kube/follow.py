@@ -3,7 +3,7 @@
 - A server that is absent changes nothing: the last set stays, and `on_error` says why it may be old.
 - A watch is ended by the server every minute or so and goes on from its version. One that says nothing for longer
   than it should is deaf and is begun anew; so is one whose host vanished (TCP keepalive).
-- After a failure the next try comes after 0.2 s, then later and later, at most 10 s, with jitter; Retry-After is
+- After a failure the next try comes after 0.2 s, then later and later, at most 5 s, with jitter; Retry-After is
   honoured. Every failure also begins with a new connection, token and CA.
 - All is bounded: pages, bytes, objects.
 """
@@ -51,7 +51,7 @@ class Pace:
     answer: float = 15.0
     """A page of a list must have come in this time."""
     retry_first: float = 0.2
-    retry_most: float = 10.0
+    retry_most: float = 5.0
 
 
 async def follow(
