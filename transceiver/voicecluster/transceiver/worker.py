@@ -180,7 +180,7 @@ async def serve(
             sdp_bytes=lambda: files.config.limits.sdp_bytes,
         )
         await stack.enter_async_context(_served(siblings, internal, None))
-        site = await stack.enter_async_context(_served(everyone, public, tls_context(config.tls)))
+        await stack.enter_async_context(_served(everyone, public, tls_context(config.tls)))
         gc.set_threshold(*GC_THRESHOLDS)
         gc.freeze()
         log.info(
@@ -193,14 +193,17 @@ async def serve(
         seconds = files.config.limits.drain_timeout_seconds
         if cordon.deadline is not None:
             seconds = min(seconds, max(0.0, cordon.deadline - time.time()))
-        await _drain(calls, site, stop, seconds)
+        await _drain(calls, stop, seconds)
     log.info("worker ended")
 
 
-async def _drain(calls: Calls, site: web.SockSite, stop: Stop, seconds: float) -> None:
-    """Stop accepting, tell the callers, wait for them, and end the rest."""
+async def _drain(calls: Calls, stop: Stop, seconds: float) -> None:
+    """Take no more calls, tell the callers, wait for them, and end the rest.
+
+    The public port is served to the end: who still comes, because not everybody has heard that this pod goes, is
+    passed on to siblings.
+    """
     calls.ending = True
-    await site.stop()
     until = asyncio.get_running_loop().time() + seconds
     for call in calls:
         call.announce_drain(until)
@@ -222,13 +225,13 @@ async def _drain(calls: Calls, site: web.SockSite, stop: Stop, seconds: float) -
 @asynccontextmanager
 async def _served(
     app: web.Application, listening: socket_module.socket, tls: ssl.SSLContext | None
-) -> AsyncIterator[web.SockSite]:
+) -> AsyncIterator[None]:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=HTTP_SHUTDOWN_SECONDS)
     await runner.setup()
     site = web.SockSite(runner, listening, ssl_context=tls)
     try:
         await site.start()
-        yield site
+        yield
     finally:
         await runner.cleanup()
 
