@@ -80,7 +80,7 @@ class Stack:
             time.sleep(0.02)
         raise AssertionError((self.directory / f"{region}.log").read_text())
 
-    def reconfigure(self, region: str, **changes: object) -> None:
+    def reconfigure(self, region: str, /, **changes: object) -> None:
         """Replace its configuration file, as a whole, with fields changed."""
         file = self.configs[region]
         content = json.loads(file.read_text()) | changes

@@ -174,6 +174,31 @@ async def test_a_restarted_admin_process_knows_of_the_drain_and_the_calls(
     await client.hear()
 
 
+async def test_offers_to_a_drained_transceiver_are_passed_on_to_a_sibling(
+    new_stack: StackWriter, client_of: ClientOpener, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    stack = new_stack(drainTokenFile=str(tmp_path / "token"))
+    # The other region's transceiver becomes this region's second.
+    stack.reconfigure("us-east", region=REGION, ordinal=1)
+    directory = json.loads((tmp_path / "directory.json").read_text())
+    first, second = directory["regions"]
+    first["transceivers"] += [{**second["transceivers"][0], "ordinal": 1}]
+    (tmp_path / "directory.json").write_text(json.dumps({"regions": [first]}))
+    for region in stack.configs:
+        stack.start(region)
+    for region in stack.configs:
+        stack.wait_ready(region)
+    await ask(stack, "PUT", seconds=600)
+    async with client_of(stack.signaling) as client:
+        await client.offer()
+        for _ in range(10):  # all workers of both share the public port: one or another gets it
+            assert await place(client) == 201
+    assert (await ask(stack, "GET"))["calls"] == 0
+    messages = [line["message"] for line in stack.log("us-east")]
+    assert messages.count("call answered") == 10
+
+
 async def test_metrics_say_that_new_calls_are_refused(stack: Stack) -> None:
     def value() -> str:
         with urllib.request.urlopen(f"{stack.admin[REGION]}/metrics", timeout=5) as reply:
@@ -212,6 +237,7 @@ async def test_a_transceiver_that_is_told_to_end_while_it_drains_ends_after_its_
         await client.event("voicecluster.draining")
         assert (await ask(stack, "DELETE"))["state"] == "draining", "it ends all the same"
         await client.hear()
+        assert await place(client) == 503, "the port is served as long as the call lasts"
         assert stack.processes[REGION].poll() is None
         await client.peer.close()
         await asyncio.to_thread(stack.processes[REGION].wait, 5)

@@ -208,6 +208,7 @@ def _run(config: Path) -> subprocess.CompletedProcess[str]:
         ({"keysFile": "/nowhere/keys.json"}, ["/nowhere/keys.json"]),
         ({"auth": {"mode": "APIKey"}}, ["apiKeysDir"]),
         ({"logLevel": "LOUD"}, ["LOUD"]),
+        ({"drainTokenFile": "/nowhere/token"}, ["/nowhere/token", "drainTokenFile"]),
     ],
 )
 def test_a_bad_config_is_one_line_and_exit_code_2(

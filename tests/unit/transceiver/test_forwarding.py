@@ -12,10 +12,11 @@ from aiohttp.test_utils import TestClient, TestServer
 from voicecluster.common.config.transceiver import DirectoryFile
 from voicecluster.transceiver.directory import Directory
 from voicecluster.transceiver.drain import DrainReport
-from voicecluster.transceiver.forward import Forwarder
+from voicecluster.transceiver.forward import Forwarder, Reply, Unreachable
 from voicecluster.transceiver.http.api import CALLS, Answered, Place
 from voicecluster.transceiver.http.app import METRICS_PATH, internal_app, public_app
 from voicecluster.transceiver.http.auth import InternalKeys
+from voicecluster.transceiver.http.drain import DRAIN_PATH, drain_request, read_report
 from voicecluster.transceiver.http.errors import ApiError
 from voicecluster.transceiver.http.offer import OfferRequest
 from voicecluster.wire import Route
@@ -166,6 +167,25 @@ async def test_a_full_worker_hands_an_offer_to_its_sibling(cluster: Cluster) -> 
     assert response.headers["Location"] == f"{CALLS}/{call_id_at(WEST)}"
 
 
+async def test_the_admin_process_drains_a_worker_over_its_internal_port(cluster: Cluster) -> None:
+    keys = InternalKeys("A", {"A": bytes(32)})
+    worker = directory_of(1, cluster.internal[EAST].port or 0).worker_at(Route(7, *EAST))
+    assert worker is not None
+    async with Forwarder(lambda: keys) as forwarder:
+
+        async def ask(method: str, body: bytes = b"") -> Reply:
+            return await forwarder.ask(worker, method, DRAIN_PATH, key_name="", body=body)
+
+        begun = await ask("PUT", drain_request(1_900_000_000.25))
+        assert (begun.status, read_report(begun.body)) == (200, DrainReport(3, 1.5))
+        assert cluster.hosts[EAST].deadline == 1_900_000_000.25
+        for body in (b"", b"{}", b"[]", b'{"deadline": "x"}', b'{"deadline": NaN}'):
+            assert (await ask("PUT", body)).status == 400
+        assert cluster.hosts[EAST].deadline == 1_900_000_000.25
+        assert (await ask("DELETE")).status == 200
+        assert cluster.hosts[EAST].deadline is None
+
+
 async def test_when_all_of_a_region_are_full_the_caller_is_told_to_retry(cluster: Cluster) -> None:
     cluster.hosts[HERE].room = cluster.hosts[WEST].room = False
     response = await cluster.client.post(CALLS, data="v=0", headers=SDP)
@@ -198,6 +218,38 @@ async def test_a_call_whose_owner_is_gone_is_an_unknown_call(cluster: Cluster) -
     assert response.status == 404
 
 
+def directory_of_names() -> Directory:
+    pods = {
+        "first": 1024,
+        "count": 1,
+        "host": "voice-{ordinal}.media.voice.svc",
+        "internalPort": 9000,
+        "workers": 1,
+    }
+    return Directory(
+        DirectoryFile.model_validate({"regions": [{"name": "us-east", "index": 1, "range": pods}]})
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "gone"),
+    [(socket.EAI_NONAME, True), (socket.EAI_NODATA, True), (socket.EAI_AGAIN, False)],
+)
+async def test_a_pod_whose_name_is_nobodys_is_gone_and_one_whose_name_server_is_silent_is_not(
+    monkeypatch: pytest.MonkeyPatch, failure: int, gone: bool
+) -> None:
+    def no_address(*_: object, **__: object) -> None:
+        raise socket.gaierror(failure, "as a resolver says it")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_address)
+    worker = directory_of_names().worker_at(Route(7, 1024, 0))
+    assert worker is not None
+    async with Forwarder(lambda: InternalKeys("A", {"A": bytes(32)})) as forwarder:
+        with pytest.raises(Unreachable) as unreachable:
+            await forwarder.ask(worker, "GET", METRICS_PATH, key_name="")
+    assert unreachable.value.gone is gone
+
+
 async def test_an_offer_for_a_region_whose_workers_are_gone_gets_503(cluster: Cluster) -> None:
     await cluster.internal[EAST].close()
     response = await cluster.client.post(f"{CALLS}?region=us-east", data="v=0", headers=SDP)
@@ -211,6 +263,9 @@ async def test_an_offer_for_a_region_whose_workers_are_gone_gets_503(cluster: Cl
         ("GET", f"{CALLS}/rtc_1024_0/debug"),
         ("DELETE", f"{CALLS}/rtc_1024_0"),
         ("GET", METRICS_PATH),
+        ("GET", DRAIN_PATH),
+        ("PUT", DRAIN_PATH),
+        ("DELETE", DRAIN_PATH),
     ],
 )
 async def test_the_internal_port_serves_nobody_without_a_signature(

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from voicecluster.common.config.model import ConfigError
 from voicecluster.common.config.transceiver import TransceiverConfig, TransceiverSettings
 from voicecluster.transceiver.main import main
-from voicecluster.transceiver.settings import ConfigFile, changed
+from voicecluster.transceiver.settings import ConfigFile, changed, check
 
 POD = {"POD_NAME": "voice-eu-1025", "POD_IPS": "10.1.2.3,fd00::3", "NODE_NAME": "node-1"}
 SHARED: dict[str, object] = {
@@ -96,6 +96,12 @@ def test_a_bad_newest_file_is_an_error_that_names_it_or_the_field(tmp_path: Path
     file.write_text(content)
     with pytest.raises(ConfigError, match=r"config\.yaml|defaultAgent"):
         source.newest(before)
+
+
+def test_a_vips_file_that_is_not_the_one_that_is_kept_is_an_error() -> None:
+    watch = {"file": "/elsewhere", "seed": "/seed", "namespace": "voice", "configMap": "voice-vips"}
+    with pytest.raises(ConfigError, match=r"vipsWatch\.file: not the vipsFile"):
+        check(TransceiverConfig.model_validate(SHARED | OWN | {"vipsWatch": watch}))
 
 
 def test_help_says_what_a_pod_takes_from_its_environment_and_what_a_running_one_takes_from_its_file() -> None:

@@ -29,7 +29,8 @@ from voicecluster.transceiver.vips import VipsKeeper
 log = logging.getLogger(__name__)
 
 SCRAPE_SECONDS = 2.0
-ASK_SECONDS = 2.0
+ASK_SECONDS = 1.5
+"""The operator waits for two seconds; it is to get an answer that says who gave none."""
 
 
 class Admin:

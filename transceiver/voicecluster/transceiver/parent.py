@@ -22,7 +22,9 @@ from dataclasses import dataclass
 
 from voicecluster.common.config.model import ConfigError, join_address
 from voicecluster.common.config.transceiver import TransceiverConfig
+from voicecluster.common.kube.api import KubeApi
 from voicecluster.common.ports import bind_udp, listen_tcp
+from voicecluster.transceiver.drain_port import DrainToken
 from voicecluster.transceiver.files import Files
 from voicecluster.transceiver.notes import ADMIN_SERVES, CONFIG_CHANGED, Birth, Told, WorkerState, cordon_of
 from voicecluster.transceiver.process import die_with_parent, show_as
@@ -95,9 +97,7 @@ class Parent:
 
     def run(self) -> int:
         """Start all and keep them until a signal ends them. Raises ConfigError before anything is started."""
-        seed_vips(self._config)
-        Files(self._config, self._source)
-        tls_context(self._config.tls)
+        self._check_files()
         self._check_ports()
         self._listen()
         gc.collect()
@@ -118,6 +118,16 @@ class Parent:
     @property
     def _children(self) -> list[_Child]:
         return [*self._workers, self._admin]
+
+    def _check_files(self) -> None:
+        config = self._config
+        seed_vips(config)
+        Files(config, self._source)
+        tls_context(config.tls)
+        if config.drain_token_file is not None:
+            DrainToken(config.drain_token_file)
+        if config.vips_watch is not None:
+            KubeApi.in_cluster(self._source.environment)
 
     def _check_ports(self) -> None:
         config = self._config

@@ -69,3 +69,5 @@ def check(config: TransceiverConfig) -> None:
         raise ConfigError(
             f"{config.name}: auth.apiKeysDir: missing; name a directory of keys, or set mode: None"
         )
+    if config.vips_watch is not None and config.vips_watch.file != config.vips_file:
+        raise ConfigError(f"{config.name}: vipsWatch.file: not the vipsFile; write the same path in both")

@@ -42,9 +42,14 @@ const MOODS = {
   "output_audio_buffer.cleared": "Interrupted: listening to you.",
 };
 
+function leaving(seconds) {
+  const time = seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`;
+  return `This server is being replaced: the call ends within ${time}. Dial again when it suits you.`;
+}
+
 function heard(event) {
   if (MOODS[event.type]) agentSays(MOODS[event.type]);
-  if (event.type === "voicecluster.draining") notice("This server is being replaced: the call goes on, new calls go elsewhere.");
+  if (event.type === "voicecluster.draining") notice(leaving(event.seconds_left));
   log(event.type === "error" ? `error: ${event.error?.message}` : event.type, event.type === "error" ? "bad" : "in");
 }
 
