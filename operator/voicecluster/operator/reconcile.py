@@ -87,7 +87,7 @@ class Reconciler:
         if observed.first:
             await write_status(self._kube, resource, begun(observed, self._now()))
         try:
-            wait, refused = await self._converge(key, observed)
+            wait, refused = await self._converge(observed)
         except Refused as error:
             await self._stall(resource, Fault(Reason.REFUSED, _refused(str(error))))
             raise
@@ -95,15 +95,17 @@ class Reconciler:
             raise Refused(refused[0].message)
         return wait
 
-    async def _converge(self, key: Key, observed: Observed) -> tuple[float | None, tuple[Refusal, ...]]:
+    async def _converge(self, observed: Observed) -> tuple[float | None, tuple[Refusal, ...]]:
         decisions, wait = await self._decide(observed)
         refused: tuple[Refusal, ...] = ()
+        changed = observed.first  # then a status was written
         if not observed.cluster.spec.paused:
-            refused = await self._write(observed, decisions)
+            refused, wrote = await self._write(observed, decisions)
+            changed |= wrote
             faults = tuple(Fault(Reason.REFUSED, _refused(each.message)) for each in refused)
             decisions = replace(decisions, stalled=decisions.stalled + faults)
             decisions = await self._act(observed, decisions)
-        await self._report(key, observed, decisions)
+        await self._report(observed, decisions, changed)
         return wait, refused
 
     async def _decide(self, observed: Observed) -> tuple[Decisions, float | None]:
@@ -158,8 +160,8 @@ class Reconciler:
         there = region.transceivers
         return DrainPlan(there.desired if there.exists else region.wish, drains=tuple(wish.drains))
 
-    async def _write(self, observed: Observed, decisions: Decisions) -> tuple[Refusal, ...]:
-        """Apply what is wanted and prune what is not. Returns what was refused."""
+    async def _write(self, observed: Observed, decisions: Decisions) -> tuple[tuple[Refusal, ...], bool]:
+        """Apply what is wanted and prune what is not. Returns what was refused, and whether anything was done."""
         wanted = objects(observed.cluster, facts(observed, decisions, self._defaults))
         still = {region.spec.name for region in observed.regions if paused(observed, region.spec.name)}
         due = [each for each in wanted if texts(each, "metadata", "labels").get(names.REGION) not in still]
@@ -167,7 +169,7 @@ class Reconciler:
         generated = (names.root_keys, names.api_keys, names.drain_token, names.hint_keys)
         keep = {ref(each) for each in wanted}
         keep |= {Ref("Secret", observed.namespace, name(observed.name)) for name in generated}
-        await prune(
+        pruned = await prune(
             self._kube,
             self._store,
             namespace=observed.namespace,
@@ -175,7 +177,7 @@ class Reconciler:
             uid=observed.uid,
             keep=keep,
         )
-        return changes.refused
+        return changes.refused, bool(changes.applied or pruned)
 
     async def _act(self, observed: Observed, decisions: Decisions) -> Decisions:
         """Ask transceivers to drain, delete those that have, and tell of everything that happened."""
@@ -187,7 +189,7 @@ class Reconciler:
                 continue
             plan = drains[region.spec.name]
             under_way, happened = await act(
-                self._kube, self._transceivers, decisions.keys.token, about, plan, region.transceiver_pods
+                self._kube, self._transceivers, decisions.keys.token, about, plan, as_wish(region)
             )
             drains[region.spec.name] = replace(plan, drains=under_way)
             told += happened
@@ -200,11 +202,16 @@ class Reconciler:
             await self._events.record(occurrence)
         return replace(decisions, drains=drains)
 
-    async def _report(self, key: Key, observed: Observed, decisions: Decisions) -> None:
-        resource = self._store.get(port.CLUSTERS, key.namespace, key.name)
+    async def _report(self, observed: Observed, decisions: Decisions, changed: bool) -> None:
+        """Write the status of what is there now. `changed`: something else than was observed, by our own doing."""
+        resource = self._store.get(port.CLUSTERS, observed.namespace, observed.name)
         if resource is None or text(resource, "metadata", "uid") != observed.uid:
             return
-        present = replace(observe(self._store, resource, observed.cluster), generation=observed.generation)
+        present = observed
+        if changed:
+            present = replace(
+                observe(self._store, resource, observed.cluster), generation=observed.generation
+            )
         reports = [report(present, region, decisions) for region in present.regions]
         for each in reports:
             if each.region.resource is not None:

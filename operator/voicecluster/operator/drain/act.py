@@ -1,10 +1,9 @@
 """Carries out what was decided about drains, and tells of it in events."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from voicecluster.operator.drain.admin import Transceivers
-from voicecluster.operator.drain.decide import Begin, Cancel, Drain, DrainPlan, Remove
+from voicecluster.operator.drain.decide import Begin, Cancel, Drain, DrainPlan, Remove, Wish
 from voicecluster.operator.events import EventReason, Occurrence
 from voicecluster.operator.fields import text
 from voicecluster.operator.kube import port
@@ -16,7 +15,7 @@ _WHY = {"ScaleDown": "fewer transceivers are asked for", "Outdated": "its templa
 
 
 async def act(
-    kube: Kube, transceivers: Transceivers, token: str, about: Object, plan: DrainPlan, pods: Sequence[Pod]
+    kube: Kube, transceivers: Transceivers, token: str, about: Object, plan: DrainPlan, wish: Wish
 ) -> tuple[tuple[Drain, ...], list[Occurrence]]:
     """Do what the plan says; the StatefulSet has its replicas already.
 
@@ -29,27 +28,27 @@ async def act(
         match action:
             case Begin(pod, drain):
                 answer = await transceivers.drain(pod, token, drain.deadline)
-                if answer is not None:
+                if answer is not None and answer.draining:
                     drains[pod.name] = replace(drain, calls=answer.calls)
-                    told.append(_started(about, pod, drain, answer.calls))
             case Cancel(pod):
                 if await transceivers.cancel(pod, token) is not None:
                     told.append(_cancelled(about, pod))
-            case Remove(pod, drain):
+            case Remove(pod):
                 await kube.delete(port.PODS, text(about, "metadata", "namespace"), pod.name, uid=pod.uid)
-    uids = {pod.name: pod.uid for pod in pods}
+    before = {drain.pod for drain in wish.drains if drain.calls is not None}
+    uids = {pod.name: pod.uid for pod in wish.pods}
+    begun = [drain for drain in drains.values() if drain.calls is not None and drain.pod not in before]
+    told += [_started(about, drain, uids.get(drain.pod, "")) for drain in begun]
     told += [_finished(about, drain, uids.get(drain.pod, "")) for drain in plan.finished]
     return tuple(drains.values()), told
 
 
-def _started(about: Object, pod: Pod, drain: Drain, calls: int) -> Occurrence:
+def _started(about: Object, drain: Drain, uid: str) -> Occurrence:
     message = (
-        f"Pod {pod.name} takes no new calls, since {_WHY.get(drain.reason, drain.reason)}; it has {calls} and ends"
-        f" those that are left at {timestamp(drain.deadline)}."
+        f"Pod {drain.pod} takes no new calls, since {_WHY.get(drain.reason, drain.reason)}; it ends those that are"
+        f" left at {timestamp(drain.deadline)}."
     )
-    return Occurrence(
-        about, EventReason.DRAIN_STARTED, message, once=f"{pod.uid} {timestamp(drain.deadline)}"
-    )
+    return Occurrence(about, EventReason.DRAIN_STARTED, message, once=uid)
 
 
 def _cancelled(about: Object, pod: Pod) -> Occurrence:

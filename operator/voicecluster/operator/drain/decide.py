@@ -50,7 +50,7 @@ class Drain:
     reason: str
     deadline: datetime
     calls: int | None = None
-    """None while it has not told."""
+    """None while it has not said that it drains, and how many are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _alive(pod: Pod) -> bool:
 
 def _current(wish: Wish, pod: Pod, reason: DrainReason, told: Told | None, now: datetime) -> Drain:
     known = wish.drain(pod)
-    calls = None if told is None else told.calls
+    calls = told.calls if told is not None and told.draining else None
     serving = told is not None and not told.draining
     if known is not None and not (serving and known.deadline <= now):
         return replace(known, calls=calls, reason=reason.value)
