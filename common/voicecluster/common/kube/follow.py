@@ -45,7 +45,7 @@ class Pace:
     """How patient a follower is, in seconds."""
 
     watch: float = 60.0
-    """How long the server is asked to keep one watch; it says at least a bookmark in that time."""
+    """How long the server is asked to keep one watch; then it ends it."""
     deaf: float = 10.0
     """How much later than that it is believed to be deaf."""
     answer: float = 15.0
