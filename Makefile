@@ -63,7 +63,7 @@ lint: setup ## formatting, lints, types, walls
 crds: setup ## write crds/ and the field reference anew from the models
 	$(BIN)/python -m voicecluster.operator.api.crds
 
-build/dist/.wheel: .venv/.built $(PYTHON_SOURCES) pyproject.toml requirements.lock
+build/dist/.wheel: .venv/.packages $(RUST_SOURCES) $(PYTHON_SOURCES) pyproject.toml requirements.lock
 	@rm -rf build/dist build/lib* build/bdist*
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings=--build-option=--py-limited-api=cp311 -w build/dist .
