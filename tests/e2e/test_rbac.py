@@ -1,0 +1,85 @@
+"""What operator, relays and transceivers may do is what they do: the API server's audit log says so.
+
+These tests come last: what was forbidden is read for the whole run.
+"""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import Cluster, Machine, Object, within
+from tests.e2e.conftest import OPERATOR_NAMESPACE, RELEASE, Deploy
+from tests.e2e.voice import Deployed, of_spec
+from tests.integration.operator.grants import account, forbidden, grants, records, used
+
+NAME = "rbac"
+ACCOUNTS = re.compile(r"system:serviceaccount:[^:]+:([a-z0-9-]+-(relay|transceiver)|.*voicecluster-operator)")
+"""Of all operators, relays and transceivers, whatever their VoiceCluster is called."""
+
+
+def spec(*regions: str, **more: Any) -> Object:
+    described = [
+        {
+            "name": name,
+            "index": index,
+            "relay": {"vip": {"mode": "External", "addresses": [f"203.0.113.{index + 1}"]}},
+        }
+        for index, name in enumerate(regions)
+    ]
+    return {"clusterId": 72, "regions": described, **more}
+
+
+@pytest.fixture(scope="module")
+def audit(machine: Machine, cluster: Cluster, deployed: Deploy) -> list[dict[str, Any]]:
+    """The audit log after a cluster was made, lost a region and what it does not need, and got another image."""
+    voice = deployed(of_spec(NAME, spec("main", "edge")))
+    [pod] = voice.pods("transceiver", "main")
+    upgraded = {"transceiver": cluster.images.of("transceiver", upgraded=True)}
+    less = {"networkPolicy": {"enabled": False}, "redis": {"mode": "None"}, "images": upgraded}
+    cluster.apply(voice.namespace, of_spec(NAME, spec("main", **less)))
+    within(60, lambda: gone(voice, pod), "deleting the pod of an old image")
+    within(60, lambda: not voice.pods("transceiver", "edge"), "removing a region")
+    within(60, lambda: not cluster.list("networkpolicies", voice.namespace), "removing the policies")
+    return list(records(machine.audit_log))
+
+
+def gone(voice: Deployed, pod: Object) -> bool:
+    return pod["metadata"]["uid"] not in [
+        each["metadata"]["uid"] for each in voice.pods("transceiver", "main")
+    ]
+
+
+def bound(cluster: Cluster, namespace: str | None, user: str) -> list[Object]:
+    """The Roles of a namespace, or with None the ClusterRoles, that are bound to a service account."""
+    _, _, own, name = user.split(":")
+    kind, where = ("clusterrole", "") if namespace is None else ("role", namespace)
+    return [
+        cluster.get(kind, binding["roleRef"]["name"], where)
+        for binding in cluster.list(f"{kind}binding", where)
+        if {"kind": "ServiceAccount", "name": name, "namespace": own} in binding.get("subjects", [])
+    ]
+
+
+def test_the_operator_uses_every_verb_that_it_has(cluster: Cluster, audit: list[dict[str, Any]]) -> None:
+    user = account(OPERATOR_NAMESPACE, f"{RELEASE}-voicecluster-operator")
+    roles = bound(cluster, None, user) + bound(cluster, OPERATOR_NAMESPACE, user)
+    assert roles
+    assert sorted(map(str, grants(roles) - used(audit, {user}))) == []
+
+
+@pytest.mark.parametrize("component", ["relay", "transceiver"])
+def test_a_component_uses_every_verb_that_it_has(
+    cluster: Cluster, audit: list[dict[str, Any]], namespace: str, component: str
+) -> None:
+    user = account(namespace, f"{NAME}-{component}")
+    roles = bound(cluster, namespace, user)
+    assert roles
+    assert sorted(map(str, grants(roles) - used(audit, {user}))) == []
+
+
+def test_nothing_was_forbidden_to_any_of_them_in_the_whole_run(audit: list[dict[str, Any]]) -> None:
+    users = {record["user"]["username"] for record in audit}
+    ours = {user for user in users if ACCOUNTS.fullmatch(user)}
+    assert len(ours) >= 3
+    assert forbidden(audit, ours) == set()
