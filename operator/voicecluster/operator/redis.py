@@ -15,8 +15,9 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 from voicecluster.operator.keys import entries
 from voicecluster.operator.kube import port
 from voicecluster.operator.kube.port import Kube
-from voicecluster.operator.observe import Observed, Workload
+from voicecluster.operator.observe import Observed
 from voicecluster.operator.status.conditions import Finding, Reason, Type
+from voicecluster.operator.workloads import Workload
 
 TIMEOUT_SECONDS = 2.0
 LIFETIME_SECONDS = 15.0

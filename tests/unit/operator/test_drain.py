@@ -16,7 +16,7 @@ from voicecluster.operator.drain.decide import (
     decide,
     questions,
 )
-from voicecluster.operator.observe import Pod, Workload
+from voicecluster.operator.workloads import Pod, Workload
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -223,3 +223,21 @@ def test_revisions_are_not_compared_before_the_controller_has_seen_the_template(
     asked = wish(1, [pod(1024, revision="old")])
     asked = replace(asked, workload=replace(asked.workload, settled=False))
     assert decide(asked, {}, NOW) == DrainPlan(1)
+
+
+def test_a_pod_that_somebody_else_deletes_is_reported_while_it_has_calls_and_left_alone() -> None:
+    going = pod(1024, terminating=True, ready=False, ends=NOW + HOUR)
+    asked = wish(1, [going])
+    assert questions(asked) == (going,)
+    plan = decide(asked, told((1024, replace(DRAINING, deadline=None))), NOW)
+    assert plan.actions == ()
+    assert plan.drains == (Drain("t-1024", "Deleted", NOW + HOUR, 5),)
+    assert plan.wait_seconds == 2.0
+    assert decide(asked, told((1024, EMPTY)), NOW) == DrainPlan(1)
+
+
+def test_a_report_of_a_deleted_pod_is_no_drain_of_the_one_that_follows_it() -> None:
+    before = Drain("t-1025", "Deleted", NOW - HOUR, 1)
+    plan = decide(wish(1, pods(2), drains=[before]), told((1025, None)), NOW)
+    assert plan.replicas == 2
+    assert plan.drains[0].deadline == NOW + HOUR

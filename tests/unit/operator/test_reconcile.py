@@ -7,11 +7,11 @@ from typing import Any
 from voicecluster.operator.api.status import VipStatus
 from voicecluster.operator.drain.decide import Told
 from voicecluster.operator.kube.port import CLUSTERS, Kind, Object
-from voicecluster.operator.observe import Pod
 from voicecluster.operator.queue import Key
 from voicecluster.operator.reconcile import Reconciler, vip_changes
 from voicecluster.operator.redis import RedisCheck
 from voicecluster.operator.resolve import Resolver
+from voicecluster.operator.workloads import Pod
 
 from tests.unit.operator.clusters import DEFAULTS
 from tests.unit.operator.world import NAMESPACE, World, voice_cluster, voice_region

@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 from voicecluster.operator.drain.admin import Transceivers
-from voicecluster.operator.drain.decide import Begin, Cancel, Drain, DrainPlan, Remove, Wish
+from voicecluster.operator.drain.decide import WHY, Begin, Cancel, Drain, DrainPlan, Remove, Wish
 from voicecluster.operator.events import EventReason, Occurrence
 from voicecluster.operator.fields import text
 from voicecluster.operator.kube import port
 from voicecluster.operator.kube.port import Kube, Object
-from voicecluster.operator.observe import Pod
 from voicecluster.operator.status.conditions import timestamp
-
-_WHY = {"ScaleDown": "fewer transceivers are asked for", "Outdated": "its template has changed"}
+from voicecluster.operator.workloads import Pod
 
 
 async def act(
@@ -45,7 +43,7 @@ async def act(
 
 def _started(about: Object, drain: Drain, uid: str) -> Occurrence:
     message = (
-        f"Pod {drain.pod} takes no new calls, since {_WHY.get(drain.reason, drain.reason)}; it ends those that are"
+        f"Pod {drain.pod} takes no new calls, since {WHY.get(drain.reason, drain.reason)}; it ends those that are"
         f" left at {timestamp(drain.deadline)}."
     )
     return Occurrence(about, EventReason.DRAIN_STARTED, message, once=uid)
@@ -63,5 +61,5 @@ def _cancelled(about: Object, pod: Pod) -> Occurrence:
 
 def _finished(about: Object, drain: Drain, uid: str) -> Occurrence:
     how = "its calls have ended" if drain.calls == 0 else "the time for its calls is up"
-    message = f"Pod {drain.pod} goes, since {_WHY.get(drain.reason, drain.reason)}: {how}."
+    message = f"Pod {drain.pod} goes, since {WHY.get(drain.reason, drain.reason)}: {how}."
     return Occurrence(about, EventReason.DRAIN_FINISHED, message, once=uid)

@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, ConfigDict, ValidationError
 from voicecluster.common.config.model import Model, join_address
 from voicecluster.common.config.pod import ADMIN_PORT
 from voicecluster.operator.drain.decide import Told
-from voicecluster.operator.observe import Pod
 from voicecluster.operator.status.conditions import timestamp
+from voicecluster.operator.workloads import Pod
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,9 @@ drains first, and `replicas` is lowered only when its calls have ended: a pod of
 is never in the way. A pod of an old template drains and is then deleted. What has begun is finished before the
 next, unless it is no longer wanted: then it takes calls again.
 
+A pod that somebody else deletes (`kubectl drain` of its node, for one) ends its calls by itself; it is only
+reported, so that people see who waits for whom.
+
 Pods that do not run have no calls, so they need no drain. One that cannot be asked keeps its calls until its
 deadline has passed by 30 seconds: by then it has ended them itself.
 """
@@ -15,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from voicecluster.operator.observe import Pod, Workload
+from voicecluster.operator.workloads import Pod, Workload
 
 GRACE = timedelta(seconds=30)
 POLL_SECONDS = 2.0
@@ -31,6 +34,15 @@ class DrainReason(StrEnum):
     """Fewer transceivers are asked for."""
     OUTDATED = "Outdated"
     """Its template has changed: it is replaced."""
+    DELETED = "Deleted"
+    """Somebody deleted it, or drains its node. It waits for its calls by itself."""
+
+
+WHY = {
+    DrainReason.SCALE_DOWN.value: "fewer transceivers are asked for",
+    DrainReason.OUTDATED.value: "its template has changed",
+    DrainReason.DELETED.value: "it was deleted, or its node is drained",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +111,9 @@ class Wish:
         return next((pod for pod in self.pods if pod.ordinal == ordinal), None)
 
     def drain(self, pod: Pod) -> Drain | None:
-        """The drain of a pod, as last reported."""
-        return next((drain for drain in self.drains if drain.pod == pod.name), None)
+        """The drain of ours of a pod, as last reported."""
+        ours = (drain for drain in self.drains if drain.reason != DrainReason.DELETED)
+        return next((drain for drain in ours if drain.pod == pod.name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +138,9 @@ def questions(wish: Wish) -> tuple[Pod, ...]:
     return tuple(
         pod
         for pod in wish.pods
-        if _alive(pod) and pod.address and (not pod.ready or pod.name in candidates or pod.name in reported)
+        if pod.running
+        and pod.address
+        and (not pod.ready or pod.terminating or pod.name in candidates or pod.name in reported)
     )
 
 
@@ -153,6 +168,9 @@ def decide(wish: Wish, told: Mapping[str, Told | None], now: datetime) -> DrainP
         if answer is not None and not answer.draining:
             actions.append(Begin(pod, drain))
     names = {pod.name for pod, _ in wanted} | {drain.pod for drain in finished}
+    for drain in _ending(wish, told):
+        drains.append(drain)
+        waits.append(POLL_SECONDS)
     for pod in wish.pods:
         answer = told.get(pod.name)
         if pod.name in names or not _alive(pod) or pod.ordinal >= wish.first + replicas:
@@ -162,6 +180,14 @@ def decide(wish: Wish, told: Mapping[str, Told | None], now: datetime) -> DrainP
         elif answer is None and not pod.ready and pod.name in told:
             waits.append(RETRY_SECONDS)
     return DrainPlan(replicas, tuple(actions), tuple(drains), tuple(finished), min(waits, default=None))
+
+
+def _ending(wish: Wish, told: Mapping[str, Told | None]) -> Iterator[Drain]:
+    """Pods that end by themselves and still have calls."""
+    for pod in wish.pods:
+        answer = told.get(pod.name)
+        if pod.terminating and pod.ends is not None and answer is not None and answer.calls > 0:
+            yield Drain(pod.name, DrainReason.DELETED.value, answer.deadline or pod.ends, answer.calls)
 
 
 def _lowered(wish: Wish, told: Mapping[str, Told | None], now: datetime | None) -> tuple[int, list[Drain]]:

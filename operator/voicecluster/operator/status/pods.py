@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from voicecluster.operator.observe import Node, Pod, Problem, Workload
+from voicecluster.operator.observe import Node
 from voicecluster.operator.status.conditions import Fault, Reason
+from voicecluster.operator.workloads import Pod, Problem, Workload
 
 _IMAGE = "check the image's name, spec.images.pullSecrets, and that the nodes reach the registry"
 _CONFIG = "see `kubectl describe pod {pod}`"

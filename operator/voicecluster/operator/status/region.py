@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from voicecluster.operator.api.status import Draining, RelayCount, TransceiverCount, VipStatus
 from voicecluster.operator.decisions import Decisions, paused
-from voicecluster.operator.drain.decide import Drain
+from voicecluster.operator.drain.decide import WHY, Drain
 from voicecluster.operator.observe import Observed, RegionState
 from voicecluster.operator.status import pods
 from voicecluster.operator.status.conditions import Fault, Reason, timestamp
@@ -119,7 +119,7 @@ def _transceivers(observed: Observed, region: RegionState, drains: Sequence[Drai
 def _progress(region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]:
     found = []
     for drain in drains:
-        why = "fewer are asked for" if drain.reason == "ScaleDown" else "its template has changed"
+        why = WHY.get(drain.reason, drain.reason)
         message = (
             f"Pod {drain.pod} waits for its calls until {timestamp(drain.deadline)} at most, since {why}; see"
             f" `kubectl describe voiceregion {region.name}`."
