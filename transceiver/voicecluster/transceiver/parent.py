@@ -282,6 +282,7 @@ class Parent:
         if first:
             self._reread()
             log.info("ending", extra={"drain_seconds": self._config.limits.drain_timeout_seconds})
+        self._tell()  # first of all: who hears a worker say so finds it in the admin process, too
         for child in self._children:
             child.start_at = None
         for child in self._workers:
@@ -291,4 +292,3 @@ class Parent:
         if number is signal.SIGTERM:
             seconds = self._config.limits.drain_timeout_seconds + DRAIN_MARGIN_SECONDS
         self._next_stop_at = time.monotonic() + seconds
-        self._tell()
