@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from voicecluster.operator.fields import text
+from voicecluster.operator.kube.kinds import ref
 from voicecluster.operator.kube.port import Exists, Json, Kube, KubeError, Object
 from voicecluster.operator.status.conditions import timestamp
 
@@ -66,6 +67,14 @@ class Recorder:
             return
         try:
             await self._kube.create(event)
+            log.info(
+                "event",
+                extra={
+                    "object": str(ref(occurrence.about)),
+                    "reason": occurrence.reason,
+                    "said": occurrence.message,
+                },
+            )
         except Exists:
             pass
         except KubeError as error:

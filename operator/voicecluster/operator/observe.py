@@ -10,6 +10,7 @@ from voicecluster.operator.fields import at, is_true, items, mapping, number, te
 from voicecluster.operator.kube import port
 from voicecluster.operator.kube.port import Object, Store
 from voicecluster.operator.plan.kubernetes import names
+from voicecluster.operator.status.write import read_status
 from voicecluster.operator.workloads import Pod, Workload, read_daemon_set, read_pod, read_stateful_set
 
 
@@ -110,7 +111,7 @@ def observe(store: Store, resource: Object, cluster: VoiceCluster) -> Observed:
         namespace=namespace,
         uid=text(resource, "metadata", "uid"),
         generation=number(resource, "metadata", "generation"),
-        status=VoiceClusterStatus.model_validate(mapping(resource, "status")),
+        status=read_status(VoiceClusterStatus, resource),
         first=not mapping(resource, "status"),
         regions=tuple(_region(store, namespace, name, region, pods) for region in cluster.spec.regions),
         nodes=None if nodes is None else tuple(_node(node) for node in nodes),
@@ -141,7 +142,7 @@ def _region(
         transceiver_pods=tuple(transceivers),
         vip=_service(store, namespace, names.relay(cluster, region.name)),
         resource=resource,
-        status=VoiceRegionStatus.model_validate(mapping(resource, "status")),
+        status=read_status(VoiceRegionStatus, resource),
         wish=asked,
     )
 

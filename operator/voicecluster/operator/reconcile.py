@@ -20,7 +20,7 @@ from voicecluster.operator.drain.act import act
 from voicecluster.operator.drain.admin import Transceivers
 from voicecluster.operator.drain.decide import Drain, DrainPlan, Told, Wish, decide, questions
 from voicecluster.operator.events import EventReason, Occurrence, Recorder
-from voicecluster.operator.fields import mapping, number, text, texts
+from voicecluster.operator.fields import number, text, texts
 from voicecluster.operator.keys import KeyState, ensure_keys
 from voicecluster.operator.kube import port
 from voicecluster.operator.kube.apply import Refusal, apply_all
@@ -37,7 +37,7 @@ from voicecluster.operator.resolve import LIFETIME_SECONDS, Resolver
 from voicecluster.operator.status.cluster import begun, cluster_status, region_status, stalled
 from voicecluster.operator.status.conditions import Fault, Reason
 from voicecluster.operator.status.region import report
-from voicecluster.operator.status.write import write_status
+from voicecluster.operator.status.write import read_status, write_status
 from voicecluster.operator.vips import discover, hostnames, shared_nodes
 
 UNWATCHED_SECONDS = 5.0
@@ -144,7 +144,10 @@ class Reconciler:
         )
         if not missing or observed.nodes is None:
             return ""
-        namespace = await self._kube.get(port.NAMESPACES, None, observed.namespace)
+        try:
+            namespace = await self._kube.get(port.NAMESPACES, None, observed.namespace)
+        except Refused:
+            return ""  # not granted: then the message about missing pods has to do
         return texts(namespace, "metadata", "labels").get(ENFORCE, "")
 
     async def _ask(self, observed: Observed, keys: KeyState) -> Mapping[str, Told | None]:
@@ -223,7 +226,7 @@ class Reconciler:
         present = self._store.get(port.CLUSTERS, namespace, name)
         if present is None:
             return
-        before = VoiceClusterStatus.model_validate(mapping(present, "status"))
+        before = read_status(VoiceClusterStatus, present)
         generation = number(resource, "metadata", "generation")
         await write_status(self._kube, present, stalled(before, generation, fault, self._now()))
 

@@ -302,6 +302,16 @@ def test_a_rollout_is_reconciling_until_all_pods_have_the_template() -> None:
     assert "DaemonSet demo-eu-relay: 1 of 3" in condition.message
 
 
+def test_a_rollout_that_is_stuck_says_on_what() -> None:
+    world = working(daemon_set(desired=3, updated=1), failing("r", "ErrImagePull", "manifest unknown"))
+    said = say(world)
+    condition = said.condition("Reconciling")
+    assert condition is not None
+    assert "1 of 3" in condition.message
+    assert "Pod r-1: ErrImagePull (manifest unknown): check the image's name" in condition.message
+    assert said.of_region("RelaysAvailable") == "True"
+
+
 def test_a_rollout_of_hosted_relays_may_lack_one() -> None:
     cluster = voice_cluster(region(vip=HOSTED), **OPEN)
     pods = [pod(f"r-{n}", "relay", node=f"n{n}") for n in range(3)]

@@ -40,9 +40,8 @@ def lacking(workload: Workload, wanted: int, pods: Sequence[Pod], nodes: Sequenc
     """Fewer ready pods than wanted: what the worst of them says."""
     what = f"{workload.kind} {workload.name}: {workload.ready} of {wanted} pods are ready"
     there = [pod for pod in pods if not pod.terminating]
-    for pod in there:
-        if pod.problem is not None and not pod.ready:
-            return Fault(Reason.PODS_FAILING, f"{what}. {_failing(pod, pod.problem)}.")
+    if worst := failing(there):
+        return Fault(Reason.PODS_FAILING, f"{what}. {worst}.")
     if len(there) < wanted:
         see = f"see the events of `kubectl describe {workload.kind.lower()} {workload.name}`"
         return Fault(Reason.PODS_MISSING, f"{what}; {wanted - len(there)} were not made: {see}.")
@@ -56,6 +55,14 @@ def lacking(workload: Workload, wanted: int, pods: Sequence[Pod], nodes: Sequenc
         return Fault(Reason.PODS_NOT_READY, f"{what}; wait for the controller to count them.")
     see = f"see `kubectl logs {waiting[0]}` and its /readyz"
     return Fault(Reason.PODS_NOT_READY, f"{what}. Pod {waiting[0]} is not ready: {see}.")
+
+
+def failing(pods: Sequence[Pod]) -> str:
+    """What the first pod that does not run says, and the remedy; empty if all run."""
+    for pod in pods:
+        if pod.problem is not None and not pod.ready and not pod.terminating:
+            return _failing(pod, pod.problem)
+    return ""
 
 
 def _failing(pod: Pod, problem: Problem) -> str:

@@ -125,12 +125,11 @@ def _progress(region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]
             f" `kubectl describe voiceregion {region.name}`."
         )
         found.append(Fault(Reason.DRAINING, message))
-    for workload in (region.relays, region.transceivers):
+    of_each = ((region.relays, region.relay_pods), (region.transceivers, region.transceiver_pods))
+    for workload, made in of_each:
         if workload.exists and not (workload.settled and workload.updated >= workload.desired):
-            message = (
-                f"{workload.kind} {workload.name}: {workload.updated} of {workload.desired} pods have the present"
-                " template; wait."
-            )
+            done = f"{workload.updated} of {workload.desired} pods have the present template"
+            message = f"{workload.kind} {workload.name}: {done}; {pods.failing(made) or 'wait'}."
             found.append(Fault(Reason.ROLLING_OUT, message))
     there = region.transceivers
     if there.exists and not drains and there.existing != region.wish:

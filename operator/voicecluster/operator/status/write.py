@@ -1,13 +1,11 @@
 """Writes a status if it says something else than the one that is there."""
 
-import logging
 from collections.abc import Mapping
 
-from voicecluster.common.config.model import Model
+from pydantic import ValidationError
+from voicecluster.common.config.model import M, Model
 from voicecluster.operator.fields import mapping, text
 from voicecluster.operator.kube.port import Json, Kube, NotFound, Object
-
-log = logging.getLogger(__name__)
 
 
 async def write_status(kube: Kube, resource: Object, status: Model) -> bool:
@@ -15,7 +13,7 @@ async def write_status(kube: Kube, resource: Object, status: Model) -> bool:
 
     `resource` is as it was read: a condition whose status has not changed must have kept its time.
     """
-    before = type(status).model_validate(mapping(resource, "status"))
+    before = read_status(type(status), resource)
     if mapping(resource, "status") and before == status:
         return False
     wanted: Object = {
@@ -32,6 +30,14 @@ async def write_status(kube: Kube, resource: Object, status: Model) -> bool:
     except NotFound:
         return False  # deleted meanwhile
     return True
+
+
+def read_status(model: type[M], resource: Object | None) -> M:
+    """The status of a resource; an empty one where there is none, or none that can be read."""
+    try:
+        return model.model_validate(mapping(resource, "status"))
+    except ValidationError:
+        return model()
 
 
 def content(status: Model) -> Mapping[str, Json]:
