@@ -188,6 +188,7 @@ class Proxy:
 
 def _refused(status: int, retry_after: int | None, request: Request) -> web.Response:
     reasons = {
+        404: "NotFound",
         409: "Conflict",
         410: "Expired",
         429: "TooManyRequests",

@@ -169,7 +169,7 @@ class KubeClient:
                 _request_timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
             )
             status = answer.status
-            found = json.loads(await answer.read() or b"{}")  # type: ignore[no-untyped-call]
+            found = _parsed(await answer.read(), status)  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             why = str(error) or type(error).__name__
             raise Unavailable(f"{verb} {about}: no answer from the API server: {why}") from None
@@ -186,6 +186,16 @@ class KubeClient:
         if given := await authorization(self._configuration):
             found["Authorization"] = given
         return found
+
+
+def _parsed(content: bytes, status: int) -> object:
+    """The answer's JSON; of a refusal that has none, as a proxy's, nothing. Raises ValueError."""
+    try:
+        return json.loads(content or b"{}")
+    except ValueError:
+        if status < HTTPStatus.BAD_REQUEST:
+            raise
+        return {}
 
 
 def without_managed_fields(value: Object) -> Object:
