@@ -16,7 +16,7 @@ from tests.integration.transceiver.stack import AUTHORIZED, Stack, StackWriter, 
 REGION = "us-east"
 """One worker."""
 CALLS = "/v1/realtime/calls"
-SOON_SECONDS = 5.0
+SOON_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
