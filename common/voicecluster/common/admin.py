@@ -79,6 +79,7 @@ class AdminServer:
         self._live = live
         self._ready = ready
         self._metrics = metrics
+        self._documents = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._exposed}
         self._routes = dict(routes or {})
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -121,22 +122,23 @@ class AdminServer:
         method, _, rest = first.partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
         if (route := self._routes.get((method, path))) is not None:
-            headers = {
-                name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
-            }
+            headers = dict(_header(line) for line in lines)
             body = await _body(headers, reader)
             return body if isinstance(body, Answer) else await route(Request(headers, body))
-        documents = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._exposed}
-        if path in documents and method in ("GET", "HEAD"):
-            return await documents[path]()
-        allowed = (
-            ["GET", "HEAD"] if path in documents else [verb for verb, own in self._routes if own == path]
-        )
+        if method in ("GET", "HEAD") and (document := self._documents.get(path)) is not None:
+            return await document()
+        return self._refused(path)
+
+    def _refused(self, path: str) -> Answer:
+        """Say which methods the path has, or which paths there are."""
+        allowed = [verb for verb, own in self._routes if own == path]
+        if path in self._documents:
+            allowed += ["GET", "HEAD"]
         if allowed:
             allow = ", ".join(allowed)
             text = f"{allow} only\n".encode()
             return Answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", text, {"Allow": allow})
-        *others, last = [*documents, *dict.fromkeys(own for _, own in self._routes)]
+        *others, last = dict.fromkeys([*self._documents, *(own for _, own in self._routes)])
         here = f"here are {', '.join(others)} and {last}\n"
         return Answer(HTTPStatus.NOT_FOUND, "text/plain", here.encode())
 
@@ -150,6 +152,11 @@ class AdminServer:
         metrics = self._metrics
         shown = generate_latest(metrics) if isinstance(metrics, CollectorRegistry) else await metrics()
         return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, shown)
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip().lower(), value.strip()
 
 
 async def _body(headers: Mapping[str, str], reader: asyncio.StreamReader) -> bytes | Answer:
