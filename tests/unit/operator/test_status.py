@@ -123,7 +123,7 @@ TABLE: dict[str, tuple[World, dict[str, Any], str, str, tuple[str, ...]]] = {
         {},
         "RelaysAvailable",
         "NoNodes",
-        ("DaemonSet demo-eu-relay", "no node has the labels zone=b", "label nodes, or change nodeSelector"),
+        ("DaemonSet demo-eu-relay", "no node with the labels zone=b", "label nodes, or change nodeSelector"),
     ),
     "namespace forbids": (
         working(daemon_set(desired=2), cluster=FORBIDDEN),
@@ -336,6 +336,16 @@ def test_a_drain_is_reconciling_and_the_region_says_who_waits_for_how_many_calls
     (entry,) = said.region.transceiver.draining
     assert (entry.pod, entry.calls, entry.deadline) == ("demo-eu-transceiver-1", 3, "2026-11-30T13:00:00Z")
     assert said.of_region("TransceiversAvailable") == "True"
+
+
+def test_a_pod_that_shall_drain_and_does_not_answer_is_told_with_what_to_check() -> None:
+    world = working(stateful_set(replicas=2), cluster=voice_cluster(region(replicas=1)))
+    plan = draining()["eu"]
+    silent = {"eu": replace(plan, drains=(replace(plan.drains[0], calls=None),))}
+    condition = say(world, drains=silent).condition("Reconciling")
+    assert condition is not None
+    for words in ("Pod demo-eu-transceiver-1", "does not answer on its admin port", "NetworkPolicies"):
+        assert words in condition.message
 
 
 def test_the_message_of_a_drain_stays_while_calls_end() -> None:

@@ -101,7 +101,7 @@ class AdminPorts:
                     return None
                 answer = _Answer.model_validate_json(content)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            log.info("pod %s: %s /drain: %s", pod.name, method, type(error).__name__)
+            log.debug("pod %s: %s /drain: %s", pod.name, method, type(error).__name__)
             return None
         except ValidationError:
             log.warning("pod %s: %s /drain: an answer that is none of a transceiver", pod.name, method)

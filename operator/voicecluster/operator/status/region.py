@@ -90,10 +90,10 @@ def _relays(observed: Observed, region: RegionState, enforced: str) -> tuple[Fau
         if not relays.settled:
             return (pods.unseen(relays),)
         labels = ",".join(f"{key}={value}" for key, value in region.spec.node_selector.items())
-        wanted = f"has the labels {labels}" if labels else "tolerates them"
+        wanted = f"with the labels {labels} and no taints" if labels else "without taints"
         message = (
-            f"DaemonSet {relays.name}: no node {wanted}; label nodes, or change nodeSelector or tolerations of region"
-            f" {region.spec.name}."
+            f"DaemonSet {relays.name}: there is no node {wanted} but those that it tolerates; label nodes, or change"
+            f" nodeSelector or tolerations of region {region.spec.name}."
         )
         return (Fault(Reason.NO_NODES, message),)
     replaced = 1 if hosted and relays.updated < relays.desired else 0
@@ -118,13 +118,7 @@ def _transceivers(observed: Observed, region: RegionState, drains: Sequence[Drai
 
 def _progress(region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]:
     found = []
-    for drain in drains:
-        why = WHY.get(drain.reason, drain.reason)
-        message = (
-            f"Pod {drain.pod} waits for its calls until {timestamp(drain.deadline)} at most, since {why}; see"
-            f" `kubectl describe voiceregion {region.name}`."
-        )
-        found.append(Fault(Reason.DRAINING, message))
+    found += [Fault(Reason.DRAINING, _waiting(region, drain)) for drain in drains]
     of_each = ((region.relays, region.relay_pods), (region.transceivers, region.transceiver_pods))
     for workload, made in of_each:
         if workload.exists and not (workload.settled and workload.updated >= workload.desired):
@@ -136,6 +130,17 @@ def _progress(region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]
         message = f"{there.kind} {there.name} has {there.existing} pods, asked for are {region.wish}; wait."
         found.append(Fault(Reason.SCALING, message))
     return tuple(found)
+
+
+def _waiting(region: RegionState, drain: Drain) -> str:
+    why, until = WHY.get(drain.reason, drain.reason), timestamp(drain.deadline)
+    if drain.calls is None:
+        return (
+            f"Pod {drain.pod} shall drain, since {why}, and does not answer on its admin port; it goes half a minute"
+            f" after {until} at the latest. Check that the pod runs and that NetworkPolicies let the operator reach it."
+        )
+    see = f"see `kubectl describe voiceregion {region.name}`"
+    return f"Pod {drain.pod} waits for its calls until {until} at most, since {why}; {see}."
 
 
 def _private(name: str, vips: Sequence[VipStatus]) -> tuple[Fault, ...]:
