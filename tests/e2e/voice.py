@@ -110,7 +110,8 @@ class Deployed:
 
     def delete(self) -> None:
         """Delete it and wait until nothing of it is left but what is going."""
-        self.cluster.kubectl("delete", "voicecluster", self.name, "-n", self.namespace, "--wait=true")
+        gone = ("--wait=true", "--ignore-not-found")
+        self.cluster.kubectl("delete", "voicecluster", self.name, "-n", self.namespace, *gone)
 
 
 def from_file(file: Path) -> Object:
