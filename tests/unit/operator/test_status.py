@@ -348,6 +348,17 @@ def test_a_pod_that_shall_drain_and_does_not_answer_is_told_with_what_to_check()
         assert words in condition.message
 
 
+def test_a_region_whose_only_transceiver_drains_takes_no_calls_and_says_why() -> None:
+    name = "demo-eu-transceiver-0"
+    world = working(stateful_set(ready=0, updated=0), pod(name, ready=False, revision="old"))
+    drain = Drain(name, "Outdated", NOW + timedelta(hours=1), calls=3)
+    condition = say(world, drains={"eu": DrainPlan(1, drains=(drain,))}).condition("TransceiversAvailable")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "Draining")
+    assert f"0 of 1 pods take new calls while Pod {name} drains" in condition.message
+    assert "one replica more" in condition.message
+
+
 def test_the_message_of_a_drain_stays_while_calls_end() -> None:
     world = working(stateful_set(replicas=2, ready=1), cluster=voice_cluster(region(replicas=1)))
     plan = draining()["eu"]

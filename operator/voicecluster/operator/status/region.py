@@ -113,6 +113,13 @@ def _transceivers(observed: Observed, region: RegionState, drains: Sequence[Drai
     being_replaced = 1 if drains or there.updated < there.existing else 0
     if there.ready >= max(1, wish - being_replaced):
         return ()
+    waiting = {drain.pod for drain in drains}
+    if waiting and all(pod.ready or pod.name in waiting for pod in region.transceiver_pods):
+        message = (
+            f"{there.kind} {there.name}: {there.ready} of {wish} pods take new calls while Pod {drains[0].pod} drains;"
+            f" wait, or give region {region.spec.name} one replica more before a change."
+        )
+        return (Fault(Reason.DRAINING, message),)
     return (pods.lacking(there, wish, region.transceiver_pods, observed.nodes),)
 
 
