@@ -34,6 +34,7 @@ from voicecluster.operator.plan.kubernetes.facts import Defaults, Facts
 from voicecluster.operator.queue import Key
 from voicecluster.operator.redis import RedisCheck
 from voicecluster.operator.resolve import LIFETIME_SECONDS, Resolver
+from voicecluster.operator.scale import hand_over
 from voicecluster.operator.status.cluster import begun, cluster_status, region_status, stalled
 from voicecluster.operator.status.conditions import Fault, Reason
 from voicecluster.operator.status.region import report
@@ -168,6 +169,7 @@ class Reconciler:
         wanted = objects(observed.cluster, facts(observed, decisions, self._defaults))
         still = {region.spec.name for region in observed.regions if paused(observed, region.spec.name)}
         due = [each for each in wanted if texts(each, "metadata", "labels").get(names.REGION) not in still]
+        await hand_over(self._kube, self._store, due)
         changes = await apply_all(self._kube, self._store, due)
         generated = (names.root_keys, names.api_keys, names.drain_token, names.hint_keys)
         keep = {ref(each) for each in wanted}

@@ -239,3 +239,16 @@ async def test_nothing_drains_while_the_region_is_paused(stage: Stage, admin: Ad
 
 def alive(stage: Stage) -> Any:
     return [each for each in stage.all(port.PODS) if "deletionTimestamp" not in each["metadata"]]
+
+
+async def test_replicas_that_are_taken_out_of_the_spec_stay_until_somebody_scales(
+    stage: Stage, admin: Admin
+) -> None:
+    await three(stage)
+    stage.change(regions=[region()])
+    await stage.reconcile()
+    assert stage.get(port.REGIONS, "demo-eu")["spec"]["replicas"] == 3
+    stage.patch(port.REGIONS, "demo-eu", {"spec": {"replicas": 2}}, subresource="scale")
+    await stage.reconcile()
+    assert stage.get(port.REGIONS, "demo-eu")["spec"]["replicas"] == 2
+    assert list(admin.draining) == [2]

@@ -17,6 +17,7 @@ from voicecluster.operator.fields import at, items, mapping, text
 from voicecluster.operator.kube.access import USER_AGENT, authorization
 from voicecluster.operator.kube.kinds import Ref, kind_of, metadata, path, ref
 from voicecluster.operator.kube.port import (
+    FIELD_MANAGER,
     SECRETS,
     Conflict,
     Exists,
@@ -28,7 +29,6 @@ from voicecluster.operator.kube.port import (
     Unavailable,
 )
 
-FIELD_MANAGER = "voicecluster.dev/operator"
 REQUEST_SECONDS = 15.0
 """Of one request, with waiting for a connection; shorter than it takes to lose the Lease."""
 CONNECTIONS = 32
@@ -82,13 +82,13 @@ class KubeClient:
         except NotFound:
             return None
 
-    async def apply(self, wanted: Object) -> Object:
+    async def apply(self, wanted: Object, *, manager: str = FIELD_MANAGER) -> Object:
         """See `Kube.apply`."""
-        return await self._apply(wanted, None)
+        return await self._apply(wanted, None, manager)
 
     async def apply_status(self, wanted: Object) -> Object:
         """See `Kube.apply_status`."""
-        return await self._apply(wanted, "status")
+        return await self._apply(wanted, "status", FIELD_MANAGER)
 
     async def create(self, wanted: Object) -> Object:
         """See `Kube.create`."""
@@ -131,9 +131,9 @@ class KubeClient:
                 return found, str(metadata(page).get("resourceVersion"))
             query["continue"] = str(more)
 
-    async def _apply(self, wanted: Object, subresource: str | None) -> Object:
+    async def _apply(self, wanted: Object, subresource: str | None, manager: str) -> Object:
         kind, about = kind_of(wanted), ref(wanted)
-        query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
+        query = urlencode({"fieldManager": manager, "force": "true"})
         where = f"{path(kind, about.namespace, about.name, subresource=subresource)}?{query}"
         verb = f"apply {subresource}" if subresource else "apply"
         return self._kept(

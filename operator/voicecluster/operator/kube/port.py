@@ -19,6 +19,10 @@ Object: TypeAlias = Mapping[str, Json]
 """A Kubernetes object as JSON."""
 
 
+FIELD_MANAGER = "voicecluster.dev/operator"
+"""Whose the fields are that we write."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object and where the API has it."""
@@ -99,8 +103,8 @@ class Kube(Protocol):
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The object as it is now, None if there is none."""
 
-    async def apply(self, wanted: Object) -> Object:
-        """Server-side apply, forced, as our field manager; returns what is there now."""
+    async def apply(self, wanted: Object, *, manager: str = FIELD_MANAGER) -> Object:
+        """Server-side apply, forced, as this field manager; returns what is there now."""
 
     async def create(self, wanted: Object) -> Object:
         """Raises Exists where there is one, and changes nothing then."""

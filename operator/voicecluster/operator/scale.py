@@ -1,0 +1,37 @@
+"""Who says how many transceivers a region has: the VoiceCluster, or whoever scales the VoiceRegion.
+
+While the VoiceCluster says it, the number in the VoiceRegion is a field of ours. When it no longer does, to give way
+to an autoscaler, applying without the field would remove it, and the region would shrink to the default. So the
+number is first handed to a field manager of its own, which never writes again: it stays until somebody scales.
+"""
+
+from collections.abc import Iterable
+
+from voicecluster.operator.fields import at, text
+from voicecluster.operator.kube.apply import APPLIED, marked
+from voicecluster.operator.kube.port import REGIONS, Kube, Object, Store
+
+SCALE_MANAGER = "voicecluster.dev/scale"
+
+
+async def hand_over(kube: Kube, store: Store, wanted: Iterable[Object]) -> None:
+    """Keep the number of each VoiceRegion that is about to be applied without one. Raises KubeError."""
+    for each in wanted:
+        if each["kind"] != REGIONS.kind or at(each, "spec", "replicas") is not None:
+            continue
+        name, namespace = text(each, "metadata", "name"), text(each, "metadata", "namespace")
+        live = store.get(REGIONS, namespace, name)
+        number = at(live, "spec", "replicas")
+        if number is None or _mark(live) == _mark(marked(each)):
+            continue
+        kept: Object = {
+            "apiVersion": REGIONS.api_version,
+            "kind": REGIONS.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"replicas": number},
+        }
+        await kube.apply(kept, manager=SCALE_MANAGER)
+
+
+def _mark(value: Object | None) -> str:
+    return text(value, "metadata", "annotations", APPLIED)
