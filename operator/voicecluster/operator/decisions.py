@@ -17,7 +17,8 @@ class Decisions:
     keys: KeyState
     vips: Mapping[str, Discovery]
     drains: Mapping[str, DrainPlan]
-    redis: Finding
+    redis: Finding | None
+    """None where no Redis is wanted."""
     enforced: str = ""
     """The pod security level that the namespace enforces, empty if none or unknown."""
     stalled: tuple[Fault, ...] = field(default=())

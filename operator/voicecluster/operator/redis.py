@@ -88,14 +88,16 @@ class RedisCheck:
         self._ping = ping
         self._answers: dict[str, tuple[float, str | None]] = {}
 
-    async def check(self, observed: Observed) -> tuple[Finding, float | None]:
-        """The condition RedisReady, and the seconds until it should be asked again. Raises KubeError."""
+    async def check(self, observed: Observed) -> tuple[Finding | None, float | None]:
+        """The condition RedisReady, and the seconds until it should be asked again. Raises KubeError.
+
+        Where no Redis is wanted there is no such condition.
+        """
         redis = observed.cluster.spec.redis
         if redis.mode == "Embedded":
             return embedded(observed.redis), None
         if redis.external is None:
-            message = "redis.mode is None: a flow that moves waits for the caller's next check."
-            return Finding(Type.REDIS_READY, "False", Reason.NOT_WANTED, message), None
+            return None, None
         name = redis.external.secret
         secret = await self._kube.get(port.SECRETS, observed.namespace, name)
         found: Mapping[str, str] = {} if secret is None else entries(secret)

@@ -131,6 +131,21 @@ async def test_a_namespace_that_forbids_host_network_is_named_with_the_label(sta
     )
 
 
+async def test_a_node_outside_of_the_policies_is_named_with_its_address(stage: Stage) -> None:
+    await working(stage, region(vip=HOSTED), networkPolicy={"nodeCIDRs": ["10.0.0.0/8"]})
+    stage.pod("demo-eu-relay-x", "relay", podIP="192.0.2.7", podIPs=[{"ip": "192.0.2.7"}])
+    await stage.reconcile()
+    is_false(
+        stage,
+        "RelaysAvailable",
+        "NodeOutsideCIDRs",
+        "DaemonSet demo-eu-relay",
+        "node n1 (192.0.2.7)",
+        "networkPolicy.nodeCIDRs",
+        "add the node's network",
+    )
+
+
 async def test_a_transceiver_that_crashes_names_the_pod_and_where_its_log_is(stage: Stage) -> None:
     stage.cluster()
     await stage.reconcile()

@@ -151,6 +151,21 @@ TABLE: dict[str, tuple[World, dict[str, Any], str, str, tuple[str, ...]]] = {
         "PodsMissing",
         ("DaemonSet demo-eu-relay: 2 of 3", "1 were not made", "kubectl describe daemonset demo-eu-relay"),
     ),
+    "node outside": (
+        working(
+            pod("r-1", "relay", address="192.0.2.7"),
+            cluster=voice_cluster(region(vip=HOSTED), networkPolicy={"nodeCIDRs": ["10.0.0.0/8"]}),
+        ),
+        {},
+        "RelaysAvailable",
+        "NodeOutsideCIDRs",
+        (
+            "DaemonSet demo-eu-relay",
+            "node n1 (192.0.2.7)",
+            "none of networkPolicy.nodeCIDRs",
+            "add the node's network",
+        ),
+    ),
     "node lost": (
         working(daemon_set(ready=0), pod("r-1", "relay", ready=False), node("n1", ready=False)),
         {},

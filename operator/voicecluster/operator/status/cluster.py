@@ -163,7 +163,7 @@ def _cluster_findings(
         else judged(Type.READY, blocking, "All is as asked for."),
         *_progress(reports),
         keys,
-        decisions.redis,
+        *([] if decisions.redis is None else [decisions.redis]),
         judged(Type.RELAYS_AVAILABLE, [fault for each in reports for fault in each.relays]),
         judged(Type.TRANSCEIVERS_AVAILABLE, [fault for each in reports for fault in each.transceivers]),
         judged(

@@ -60,6 +60,8 @@ class Reason(StrEnum):
     """No node fits a region's relays; label nodes or change the selector."""
     NAMESPACE_FORBIDS_HOST_NETWORK = "NamespaceForbidsHostNetwork"
     """Pod security of the namespace refuses HostNetwork relays; label the namespace."""
+    NODE_OUTSIDE_CIDRS = "NodeOutsideCIDRs"
+    """NetworkPolicies drop what a HostNetwork relay sends, since its node is in none of nodeCIDRs; add it."""
     PODS_MISSING = "PodsMissing"
     """A controller has not made the pods it should; describe it to see why."""
     PODS_FAILING = "PodsFailing"
@@ -84,8 +86,6 @@ class Reason(StrEnum):
     """Redis did not answer; calls go on without it."""
     REDIS_SECRET_INVALID = "RedisSecretInvalid"
     """The Secret of an external Redis is missing or lacks its url."""
-    NOT_WANTED = "NotWanted"
-    """The mode is None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 
 from voicecluster.operator.api.status import Draining, RelayCount, TransceiverCount, VipStatus
 from voicecluster.operator.decisions import Decisions, paused
@@ -96,10 +97,29 @@ def _relays(observed: Observed, region: RegionState, enforced: str) -> tuple[Fau
             f" nodeSelector or tolerations of region {region.spec.name}."
         )
         return (Fault(Reason.NO_NODES, message),)
+    if outside := _outside(observed, region):
+        return (outside,)
     replaced = 1 if hosted and relays.updated < relays.desired else 0
     if relays.ready >= max(1, relays.desired - replaced):
         return ()
     return (pods.lacking(relays, relays.desired, region.relay_pods, observed.nodes),)
+
+
+def _outside(observed: Observed, region: RegionState) -> Fault | None:
+    """A HostNetwork relay whose packets the NetworkPolicies do not let through."""
+    policy = observed.cluster.spec.network_policy
+    if region.spec.relay.vip.mode != "HostNetwork" or not policy.enabled:
+        return None
+    networks = [ip_network(cidr) for cidr in policy.node_cidrs]
+    for pod in region.relay_pods:
+        if pod.address and not any(ip_address(pod.address) in network for network in networks):
+            message = (
+                f"DaemonSet {region.relays.name}: node {pod.node} ({pod.address}) is in none of"
+                " networkPolicy.nodeCIDRs, so NetworkPolicies drop what its relay sends to transceivers; add the node's"
+                " network there."
+            )
+            return Fault(Reason.NODE_OUTSIDE_CIDRS, message)
+    return None
 
 
 def _transceivers(observed: Observed, region: RegionState, drains: Sequence[Drain]) -> tuple[Fault, ...]:
