@@ -40,11 +40,13 @@ class Health:
         """Why nothing is watched yet, for people; None for a replica that only waits for its turn."""
         self._waits_for = what
 
-    def heard(self, watch: Watch, *, listed: bool = False) -> None:
+    def heard(self, watch: Watch) -> None:
         """The API server answered a request to list or to watch."""
         self._heard[watch] = self.clock()
-        if listed:
-            self._listed.add(watch)
+
+    def listed(self, watch: Watch) -> None:
+        """Its objects are known."""
+        self._listed.add(watch)
 
     def swept(self, watch: Watch, *, missed: str | None) -> None:
         """A list was compared with what the watch had brought; `missed` names an object that it had not."""

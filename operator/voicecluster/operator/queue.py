@@ -41,7 +41,7 @@ class Key:
 class Pace:
     """How eager the schedule is. All in seconds."""
 
-    settle_seconds: float = 0.1
+    settle_seconds: float = 0.2
     """Between an event and its reconcile. Less costs CPU at big changes, more delays small ones."""
     rest_seconds: float = 2.0
     """The longest pause of a key after a reconcile of its own."""

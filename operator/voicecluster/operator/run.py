@@ -103,7 +103,6 @@ async def _start(settings: Settings, ends: AsyncExitStack) -> "_Replica":
         namespaces=settings.namespaces,
         nodes=settings.nodes,
         add=queue.add,
-        relisted=sweeper.relisted,
     )
     leadership = Leadership(kube, namespace=settings.lease_namespace, name=LEASE, identity=settings.identity)
     _LOG.info("started", extra={"admin": admin.address, "version": version("voicecluster")})
@@ -139,7 +138,7 @@ class _Replica:
         end_watches = asyncio.Event()
         stop = asyncio.create_task(stopping.wait(), name="stop")
         hold = asyncio.create_task(self.leadership.hold(), name="hold the Lease")
-        work = asyncio.create_task(self._queue.run(), name="queue")
+        work = asyncio.create_task(self._reconcile(), name="queue")
         sweep = asyncio.create_task(self._sweeper.run(self._watcher.watches), name="sweep")
         watch = asyncio.create_task(self._watch(stopping, end_watches), name="watch")
         try:
@@ -162,6 +161,10 @@ class _Replica:
             await asyncio.sleep(DEFINITION_SECONDS)
         self._health.starts_watching(self._watcher.watches)
         await self._watcher.run(end, started=lambda: _on_signals(stopping))
+
+    async def _reconcile(self) -> None:
+        await self._watcher.complete.wait()  # what is not known yet would be taken for missing
+        await self._queue.run()
 
     async def _missing(self) -> str | None:
         """What stands in the way of watching: kopf would wait for it, and say nothing."""

@@ -5,11 +5,11 @@ earlier one may come in either order. An object that was deleted stays deleted, 
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from voicecluster.operator.fields import mapping, text
 from voicecluster.operator.kube.client import without_managed_fields
-from voicecluster.operator.kube.port import CLUSTERS, NODES, Kind, Object
+from voicecluster.operator.kube.port import CLUSTERS, NODES, PODS, Kind, Object
 from voicecluster.operator.plan.kubernetes.names import CLUSTER
 from voicecluster.operator.queue import Key
 
@@ -58,7 +58,7 @@ class Objects:
         before = self._by_kind[kind].get(name)
         if uid in self._dead or (before is not None and version(before) >= version(value)):
             return self._concerned(kind, before)
-        kept = without_managed_fields(_node(value) if kind == NODES else value)
+        kept = without_managed_fields(_trimmed(kind, value))
         self._by_kind[kind][name] = kept
         concerned = self._concerned(kind, before)
         if before is not None:
@@ -79,6 +79,16 @@ class Objects:
         self._unfile(kind, before)
         return self._concerned(kind, before)
 
+    def vanished(self, kind: Kind, namespace: str | None, listed: Iterable[Object], at: str) -> set[Key]:
+        """Drop what a list of resource version `at` does not have, unless it is newer. Returns whose it was."""
+        there = {text(value, "metadata", "uid") for value in listed}
+        concerned = set[Key]()
+        for known in self.of_kind(kind, namespace):
+            uid, (where, name) = text(known, "metadata", "uid"), _name(known)
+            if uid not in there and at.isdigit() and version(known) <= int(at):
+                concerned |= self.drop(kind, where or None, name, uid=uid)
+        return concerned
+
     def is_behind(self, kind: Kind, value: Object) -> bool:
         """Whether this state is news. What was deleted meanwhile is none."""
         uid, known = text(value, "metadata", "uid"), self._by_kind[kind].get(_name(value))
@@ -87,7 +97,7 @@ class Objects:
         return known is None or (text(known, "metadata", "uid") == uid and version(known) < version(value))
 
     def of_kind(self, kind: Kind, namespace: str | None) -> Sequence[Object]:
-        """All objects of a kind, of one namespace or (None) of all."""
+        """All objects of a kind, in one namespace or (None) in all."""
         return [
             value
             for (where, _), value in self._by_kind[kind].items()
@@ -124,7 +134,11 @@ def _name(value: Object) -> _Name:
     return text(value, "metadata", "namespace"), text(value, "metadata", "name")
 
 
-def _node(value: Object) -> Object:
-    """A node without its list of images, which is most of it."""
-    status = mapping(value, "status")
-    return {**value, "status": {key: status[key] for key in ("addresses", "conditions") if key in status}}
+def _trimmed(kind: Kind, value: Object) -> Object:
+    """Of what is not ours, and there may be thousands of, only what anybody here reads."""
+    if kind == PODS:
+        return {**value, "spec": {"nodeName": text(value, "spec", "nodeName")}}
+    if kind == NODES:
+        status = mapping(value, "status")
+        return {**value, "status": {key: status[key] for key in ("addresses", "conditions") if key in status}}
+    return value

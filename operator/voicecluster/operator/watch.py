@@ -1,23 +1,25 @@
-"""What kopf watches for us, and nothing else of kopf: `index` to know an object, `on.event` to enqueue its cluster.
+"""What kopf watches for us, and nothing else of kopf: an event's object goes to the store, its cluster to the queue.
 
-Such handlers write nothing: no finalizers, no annotations, no Events. An index makes kopf hold back the events until
-every kind has been listed once, so the store is complete before the first reconcile. Nothing is kept in the
-indices themselves; the handlers put objects into our store, and cannot fail.
+Handlers of `on.event` write nothing: no finalizers, no annotations, no Events. They cannot fail.
+
+kopf's lists are read by us as well, whole: so the store is complete when everything has been listed once
+(`complete`), and when kopf lists again, since a watch could not be resumed, we see what has vanished meanwhile,
+of which kopf tells nothing. (An index would hold back events until everything is listed, but kopf wakes every
+object's task for every object then: ten seconds without a breath at a thousand pods.)
 
 Each watch ends after a few minutes and is asked for again: that is its sign of life (`health`).
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import kopf
 from kopf._core.engines.peering import Identity
 from kubernetes.aio.client import Configuration
-from voicecluster.operator.fields import text
+from voicecluster.operator.fields import items, mapping, text
 from voicecluster.operator.health import Health, Watch
 from voicecluster.operator.kube.access import watch_session
 from voicecluster.operator.kube.kinds import path
@@ -37,7 +39,6 @@ _BACKOFFS = (1, 1, 2, 3, 5, 8, *(13,) * 20)
 _UNLABELLED = (CLUSTERS, NODES)
 _NOBODY = Identity("voicecluster-operator")
 """For kopf's peering, which is off. Left to itself, kopf asks for the user's name, and in a pod there is none."""
-_LOG = logging.getLogger(__name__)
 
 
 def watches(namespaces: Sequence[str], *, nodes: bool) -> list[Watch]:
@@ -65,9 +66,10 @@ class Watcher:
         namespaces: Sequence[str],
         nodes: bool,
         add: Callable[[Key], None],
-        relisted: Callable[[Watch], None],
     ) -> None:
-        """`add` gets the cluster of every event, `relisted` every watch whose objects kopf lists again."""
+        """`add` gets the cluster of every event."""
+        self.complete = asyncio.Event()
+        """Set when everything has been listed."""
         self.watches = watches(namespaces, nodes=nodes)
         self._configuration = configuration
         self._objects = objects
@@ -75,11 +77,8 @@ class Watcher:
         self._metrics = metrics
         self._namespaces = namespaces
         self._add = add
-        self._relisted = relisted
         self._paths = {path(*watch): watch for watch in self.watches}
-        self._listed: set[Watch] = set()
-        self._concerned: dict[str, set[Key]] = {}
-        """By uid: whose business an object is that is known but not yet acted upon."""
+        self._unlisted = set(self.watches)
 
     async def run(self, stop: asyncio.Event, *, started: Callable[[], None]) -> None:
         """Watch until `stop` is set. Raises what kopf cannot recover from.
@@ -115,28 +114,24 @@ class Watcher:
     def _follow(self, registry: kopf.OperatorRegistry, kind: Kind) -> None:
         group, _, version = kind.api_version.rpartition("/")
 
-        async def know(*, body: Mapping[str, Any], **_: object) -> None:
-            about = dict(body)
-            self._concerned[text(about, "metadata", "uid")] = self._objects.put(kind, about)
-
         async def act(*, event: Mapping[str, Any], **_: object) -> None:
             self._metrics.watch_events.labels(kind.kind).inc()
             about: Object = event["object"]
-            uid, name = text(about, "metadata", "uid"), text(about, "metadata", "name")
-            concerned = self._concerned.pop(uid, set())
             if event["type"] == "DELETED":
+                uid, name = text(about, "metadata", "uid"), text(about, "metadata", "name")
                 where = text(about, "metadata", "namespace") or None
-                concerned |= self._objects.drop(kind, where, name, uid=uid)
+                concerned = self._objects.drop(kind, where, name, uid=uid)
+            else:
+                concerned = self._objects.put(kind, about)
             for key in concerned:
                 self._add(key)
 
-        plural = kind.plural
-        kopf.index(group=group, version=version, plural=plural, registry=registry, id=f"know-{plural}")(know)
-        kopf.on.event(group=group, version=version, plural=plural, registry=registry, id=f"act-{plural}")(act)
+        kopf.on.event(group=group, version=version, plural=kind.plural, registry=registry)(act)
 
     def _settings(self) -> kopf.OperatorSettings:
         settings = kopf.OperatorSettings()
         settings.posting.enabled = False
+        settings.persistence.diffbase_storage = _NoEssence()
         settings.scanning.disabled = True
         settings.networking.connect_timeout = CONNECT_SECONDS
         settings.networking.request_timeout = REQUEST_SECONDS
@@ -150,13 +145,37 @@ class Watcher:
                 settings.watching.label_selectors[group, version, kind.plural] = wanted
         return settings
 
-    def _answered(self, request: aiohttp.ClientRequest, status: int) -> None:
-        watch = self._paths.get(urlsplit(str(request.url)).path)
-        if watch is None or status >= 400:
+    async def _answered(self, answer: aiohttp.ClientResponse) -> None:
+        watch = self._paths.get(answer.url.path)
+        if watch is None or answer.status != HTTPStatus.OK:
             return
-        lists = "watch" not in request.url.query
-        self._health.heard(watch, listed=lists)
-        if lists and watch in self._listed:
-            self._relisted(watch)
-        elif lists:
-            self._listed.add(watch)
+        self._health.heard(watch)
+        if "watch" in answer.url.query:
+            return
+        kind, namespace = watch
+        page = mapping(await answer.json())
+        values = [
+            {"apiVersion": kind.api_version, "kind": kind.kind, **mapping(item)}
+            for item in items(page, "items")
+        ]
+        for value in values:
+            self._objects.put(kind, value)
+        for key in self._objects.vanished(kind, namespace, values, text(page, "metadata", "resourceVersion")):
+            self._add(key)
+        self._unlisted.discard(watch)
+        self._health.listed(watch)
+        if not self._unlisted:
+            self.complete.set()
+
+
+class _NoEssence(kopf.DiffBaseStorage):
+    """kopf's memory of what it has handled; without it, it would copy every object of every event."""
+
+    def build(self, *, body: object, extra_fields: object = None) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, *, body: object) -> None:
+        return None
+
+    def store(self, *, body: object, patch: object, essence: object) -> None:
+        return None

@@ -5,7 +5,7 @@ kopf's watches are made from the same one. A service account's token is read aga
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import aiohttp
@@ -44,11 +44,12 @@ async def authorization(configuration: Configuration) -> str | None:
 
 
 def watch_session(
-    configuration: Configuration, *, answered: Callable[[aiohttp.ClientRequest, int], None]
+    configuration: Configuration, *, answered: Callable[[aiohttp.ClientResponse], Awaitable[None]]
 ) -> aiohttp.ClientSession:
     """A session with the configuration's certificates and always its present token.
 
-    `answered` gets every request that was answered, and the status: when its headers came, so for a watch at once.
+    `answered` gets every answer when its headers have come, so that of a watch at once. It may read the body of
+    one that has an end; whoever asked finds it read.
     """
 
     async def identify(
@@ -57,7 +58,7 @@ def watch_session(
         if given := await authorization(configuration):
             request.headers["Authorization"] = given
         answer = await send(request)
-        answered(request, answer.status)
+        await answered(answer)
         return answer
 
     return aiohttp.ClientSession(
