@@ -94,6 +94,11 @@ def test_a_drain_that_is_under_way_is_waited_for() -> None:
     assert plan.drains[0].calls == 5
 
 
+def test_a_pod_that_is_too_busy_to_answer_has_the_calls_it_said_last() -> None:
+    before = replace(scale_down(1025), calls=5)
+    assert decide(wish(1, pods(2), drains=[before]), told((1025, None)), NOW).drains == (before,)
+
+
 def test_replicas_are_lowered_by_one_when_the_calls_have_ended() -> None:
     plan = decide(wish(1, pods(3), drains=[scale_down(1026)]), told((1026, EMPTY)), NOW)
     assert plan.replicas == 2

@@ -242,6 +242,8 @@ def _alive(pod: Pod) -> bool:
 def _current(wish: Wish, pod: Pod, reason: DrainReason, told: Told | None, now: datetime) -> Drain:
     known = wish.drain(pod)
     calls = told.calls if told is not None and told.draining else None
+    if known is not None and told is None:
+        calls = known.calls  # as it said last: it may only be busy
     serving = told is not None and not told.draining
     if known is not None and not (serving and known.deadline <= now):
         return replace(known, calls=calls, reason=reason.value)
