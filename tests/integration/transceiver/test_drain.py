@@ -42,7 +42,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(autouse=True)
-async def served(request: pytest.FixtureRequest, stack: Stack) -> AsyncIterator[None]:
+async def served(stack: Stack) -> AsyncIterator[None]:
     """Whatever a test leaves behind, the next one finds a transceiver that takes calls."""
     yield
     if stack.processes:
