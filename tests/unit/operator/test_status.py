@@ -149,7 +149,7 @@ TABLE: dict[str, tuple[World, dict[str, Any], str, str, tuple[str, ...]]] = {
         {},
         "RelaysAvailable",
         "PodsMissing",
-        ("DaemonSet demo-eu-relay: 2 of 3", "1 were not made", "kubectl describe daemonset demo-eu-relay"),
+        ("DaemonSet demo-eu-relay: 2 of 3", "1 missing", "kubectl describe daemonset demo-eu-relay"),
     ),
     "node outside": (
         working(

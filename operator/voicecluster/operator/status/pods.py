@@ -44,7 +44,7 @@ def lacking(workload: Workload, wanted: int, pods: Sequence[Pod], nodes: Sequenc
         return Fault(Reason.PODS_FAILING, f"{what}. {worst}.")
     if len(there) < wanted:
         see = f"see the events of `kubectl describe {workload.kind.lower()} {workload.name}`"
-        return Fault(Reason.PODS_MISSING, f"{what}; {wanted - len(there)} were not made: {see}.")
+        return Fault(Reason.PODS_MISSING, f"{what}; {wanted - len(there)} missing: {see}.")
     lost = {node.name for node in nodes or () if not node.ready}
     for pod in there:
         if not pod.ready and pod.node in lost:
