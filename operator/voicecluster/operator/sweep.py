@@ -9,10 +9,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from voicecluster.operator.fields import text
 from voicecluster.operator.health import Health, Watch
-from voicecluster.operator.kube.client import KubeClient
 from voicecluster.operator.kube.kinds import Ref
 from voicecluster.operator.kube.port import Kind, KubeError, Object
 from voicecluster.operator.queue import Key
@@ -25,12 +25,21 @@ GRACE_SECONDS = 15.0
 _LOG = logging.getLogger(__name__)
 
 
+class Lists(Protocol):
+    """What is needed of the API server."""
+
+    async def list_metadata(
+        self, kind: Kind, namespace: str | None, *, label_selector: str | None = None
+    ) -> tuple[Sequence[Object], str]:
+        """The metadata of all objects of a kind, and the resource version of the list."""
+
+
 class Sweeper:
     """`run` once."""
 
     def __init__(
         self,
-        kube: KubeClient,
+        kube: Lists,
         objects: Objects,
         health: Health,
         *,
