@@ -14,6 +14,8 @@ CONFIG = "config"
 RUN = Path("/run/voicecluster")
 """A directory of the pod's own: it outlives a container, not the pod."""
 USER = 65532
+STARTUP_SECONDS = 120
+"""How long a program may take to start on a busy node before it is started anew."""
 
 _GROUP_MAY_READ = 0o440
 
@@ -108,6 +110,7 @@ def container(
             "/readyz", period=ready_seconds, failures=ready_failures, timeout=ready_seconds
         ),
         "livenessProbe": _probe("/livez", period=10, failures=3, timeout=5),
+        "startupProbe": _probe("/livez", period=1, failures=STARTUP_SECONDS, timeout=5),
         "securityContext": powerless(),
         "volumeMounts": mounts + writable,
     }
