@@ -40,6 +40,8 @@ class Street:
     """In the cluster's own namespace."""
     foreigner: Pod
     """In another namespace."""
+    monitor: Pod
+    """In a namespace of `networkPolicy.metricsNamespaces`."""
 
     def connects(self, source: Pod, target: Pod, port: int) -> bool:
         """Whether a TCP connection comes about."""
@@ -56,12 +58,13 @@ class Street:
         return is_error_400(answer(self.cluster, source, self.relays[0], LISTEN, self.checks.check(0)))
 
 
-def spec() -> Object:
+def spec(monitoring: str) -> Object:
     regions = [
         {"name": name, "index": index, "relay": {"vip": {"mode": "External", "addresses": [address]}}}
         for index, (name, address) in enumerate([("east", "203.0.113.1"), ("west", "203.0.113.2")])
     ]
-    return {"clusterId": CLUSTER_ID, "regions": regions}
+    policy = {"metricsNamespaces": [monitoring]}
+    return {"clusterId": CLUSTER_ID, "networkPolicy": policy, "regions": regions}
 
 
 def bystander(name: str, image: str, labels: dict[str, str] | None = None) -> Object:
@@ -84,18 +87,20 @@ def bystander(name: str, image: str, labels: dict[str, str] | None = None) -> Ob
 
 
 @pytest.fixture(scope="module")
-def elsewhere(cluster: Cluster, namespace: str) -> Iterator[str]:
-    """Another namespace."""
-    name = f"{namespace}-elsewhere"
-    cluster.kubectl("create", "namespace", name)
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+def others(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str]]:
+    """Two more namespaces."""
+    names = f"{namespace}-elsewhere", f"{namespace}-monitoring"
+    for name in names:
+        cluster.kubectl("create", "namespace", name)
+    yield names
+    cluster.kubectl("delete", "namespace", *names, "--wait=false")
 
 
 @pytest.fixture(scope="module")
 def street(
-    cluster: Cluster, operator: str, namespace: str, elsewhere: str, deployed: Deploy
+    cluster: Cluster, operator: str, namespace: str, others: tuple[str, str], deployed: Deploy
 ) -> Iterator[Street]:
+    elsewhere, monitoring = others
     image = cluster.images.of("operator")
     tester = {
         "app.kubernetes.io/name": "voicecluster-operator-test",
@@ -103,9 +108,11 @@ def street(
     }
     cluster.apply(namespace, bystander("stranger", image))
     cluster.apply(elsewhere, bystander("foreigner", image))
+    cluster.apply(monitoring, bystander("monitor", image))
     cluster.apply(operator, bystander("tester", image, tester))
-    voice = deployed(of_spec(NAME, spec()))
-    for where, name in ((namespace, "stranger"), (elsewhere, "foreigner"), (operator, "tester")):
+    voice = deployed(of_spec(NAME, spec(monitoring)))
+    idle = {"stranger": namespace, "foreigner": elsewhere, "monitor": monitoring, "tester": operator}
+    for name, where in idle.items():
         cluster.wait("--for=condition=Ready", f"pod/{name}", namespace=where, seconds=60)
     keys = base64.b64decode(
         cluster.get("secret", f"{NAME}-root-keys", namespace)["data"]["keys.yaml"]
@@ -121,9 +128,7 @@ def street(
         transceivers=(first("transceiver", "east"), first("transceiver", "west")),
         redis=first("redis"),
         operator=pods(cluster, operator, "app.kubernetes.io/name=voicecluster-operator")[0],
-        tester=Pod.of(cluster.get("pod", "tester", operator)),
-        stranger=Pod.of(cluster.get("pod", "stranger", namespace)),
-        foreigner=Pod.of(cluster.get("pod", "foreigner", elsewhere)),
+        **{name: Pod.of(cluster.get("pod", name, where)) for name, where in idle.items()},
     )
     cluster.kubectl("delete", "pod", "tester", "-n", operator, "--wait=false")
 
@@ -159,8 +164,9 @@ def test_only_siblings_reach_internal_ports(street: Street) -> None:
     assert not street.connects(street.foreigner, street.transceivers[0], INTERNAL)
 
 
-def test_only_the_operator_reaches_the_port_that_drains(street: Street) -> None:
+def test_only_the_operator_and_monitoring_reach_the_port_that_drains(street: Street) -> None:
     assert street.connects(street.operator, street.transceivers[0], ADMIN)
+    assert street.connects(street.monitor, street.transceivers[0], ADMIN)
     assert not street.connects(street.transceivers[1], street.transceivers[0], ADMIN)
     assert not street.connects(street.relays[0], street.transceivers[0], ADMIN)
     assert not street.connects(street.stranger, street.transceivers[0], ADMIN)
@@ -172,8 +178,8 @@ def test_everybody_reaches_signaling(street: Street) -> None:
     assert street.connects(street.foreigner, street.transceivers[0], SIGNALING)
 
 
-def test_a_relays_admin_port_is_the_operators_only(street: Street) -> None:
-    assert street.connects(street.operator, street.relays[0], ADMIN)
+def test_a_relays_metrics_are_for_monitoring_only(street: Street) -> None:
+    assert street.connects(street.monitor, street.relays[0], ADMIN)
     assert not street.connects(street.transceivers[0], street.relays[0], ADMIN)
     assert not street.connects(street.stranger, street.relays[0], ADMIN)
 
