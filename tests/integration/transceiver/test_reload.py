@@ -240,6 +240,7 @@ async def test_a_worker_that_starts_while_the_file_is_bad_has_the_last_good_one(
     loaded, refused = count(stack, is_loading), count(stack, is_refusal)
     stack.reconfigure(REGION, iceMode="Full")
     await stack.logged(REGION, is_loading, loaded + 1)
+    await soon(lambda: is_full(caller))
     stack.reconfigure(REGION, regoin="x")
     await stack.logged(REGION, is_refusal, refused + 2)
     (pid,) = stack.worker_pids(REGION)
@@ -265,7 +266,6 @@ async def test_a_signal_waits_for_calls_as_long_as_the_newest_file_says(
         await client.dial(region=REGION)
         await client.event("session.created")
         stack.reconfigure(REGION, limits={"drainTimeoutSeconds": 1})
-        await stack.logged(REGION, "configuration loaded")
         stack.processes[REGION].send_signal(signal.SIGTERM)
         warning = await client.event("voicecluster.draining")
         assert warning["seconds_left"] == 1

@@ -61,6 +61,11 @@ class Files:
             group.create_task(self._directory.run(self._new_directory), name="watch directory")
             group.create_task(self._watch_api_keys(), name="watch API keys")
 
+    def refresh_config(self) -> None:
+        """Take what the configuration file says at this moment, where its change has not been noticed yet."""
+        if self._source.refresh() and self._source.value is not None:
+            self._new_config(self._source.value)
+
     def _new_config(self, file: TransceiverSettings) -> None:
         config, waiting = changed(self.config, file)
         try:

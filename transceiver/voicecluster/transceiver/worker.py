@@ -190,6 +190,7 @@ async def serve(
 
         await stop.drain.wait()
         notify("draining")
+        files.refresh_config()
         seconds = files.config.limits.drain_timeout_seconds
         if cordon.deadline is not None:
             seconds = min(seconds, max(0.0, cordon.deadline - time.time()))
