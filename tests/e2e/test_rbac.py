@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.cluster import Cluster, Machine, Object, within
 from tests.e2e.conftest import OPERATOR_NAMESPACE, RELEASE, Deploy
 from tests.e2e.voice import Deployed, of_spec
-from tests.integration.operator.grants import account, forbidden, grants, records, used
+from tests.integration.operator.grants import account, forbidden, grants, records, used, user
 
 NAME = "rbac"
 ACCOUNTS = re.compile(r"system:serviceaccount:[^:]+:([a-z0-9-]+-(relay|transceiver)|.*voicecluster-operator)")
@@ -50,36 +50,35 @@ def gone(voice: Deployed, pod: Object) -> bool:
     ]
 
 
-def bound(cluster: Cluster, namespace: str | None, user: str) -> list[Object]:
+def bound(cluster: Cluster, namespace: str | None, name: str) -> list[Object]:
     """The Roles of a namespace, or with None the ClusterRoles, that are bound to a service account."""
-    _, _, own, name = user.split(":")
+    _, _, own, account_name = name.split(":")
     kind, where = ("clusterrole", "") if namespace is None else ("role", namespace)
     return [
         cluster.get(kind, binding["roleRef"]["name"], where)
         for binding in cluster.list(f"{kind}binding", where)
-        if {"kind": "ServiceAccount", "name": name, "namespace": own} in binding.get("subjects", [])
+        if {"kind": "ServiceAccount", "name": account_name, "namespace": own} in binding.get("subjects", [])
     ]
 
 
 def test_the_operator_uses_every_verb_that_it_has(cluster: Cluster, audit: list[dict[str, Any]]) -> None:
-    user = account(OPERATOR_NAMESPACE, f"{RELEASE}-voicecluster-operator")
-    roles = bound(cluster, None, user) + bound(cluster, OPERATOR_NAMESPACE, user)
+    name = account(OPERATOR_NAMESPACE, f"{RELEASE}-voicecluster-operator")
+    roles = bound(cluster, None, name) + bound(cluster, OPERATOR_NAMESPACE, name)
     assert roles
-    assert sorted(map(str, grants(roles) - used(audit, {user}))) == []
+    assert sorted(map(str, grants(roles) - used(audit, {name}))) == []
 
 
 @pytest.mark.parametrize("component", ["relay", "transceiver"])
 def test_a_component_uses_every_verb_that_it_has(
     cluster: Cluster, audit: list[dict[str, Any]], namespace: str, component: str
 ) -> None:
-    user = account(namespace, f"{NAME}-{component}")
-    roles = bound(cluster, namespace, user)
+    name = account(namespace, f"{NAME}-{component}")
+    roles = bound(cluster, namespace, name)
     assert roles
-    assert sorted(map(str, grants(roles) - used(audit, {user}))) == []
+    assert sorted(map(str, grants(roles) - used(audit, {name}))) == []
 
 
 def test_nothing_was_forbidden_to_any_of_them_in_the_whole_run(audit: list[dict[str, Any]]) -> None:
-    users = {record["user"]["username"] for record in audit}
-    ours = {user for user in users if ACCOUNTS.fullmatch(user)}
+    ours = {name for name in map(user, audit) if ACCOUNTS.fullmatch(name)}
     assert len(ours) >= 3
     assert forbidden(audit, ours) == set()

@@ -8,6 +8,8 @@ from typing import Any
 
 FORBIDDEN = 403
 CREATED = 201
+GOING = "because it is being terminated"
+"""Refused to everybody, whatever their rights: the namespace is being deleted."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,11 +51,17 @@ def account(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
+def user(record: dict[str, Any]) -> str:
+    """Whose request it was; empty where nobody was recognised."""
+    name: str = record["user"].get("username", "")
+    return name
+
+
 def used(audit: Iterable[dict[str, Any]], users: set[str]) -> set[Grant]:
     """What these users were allowed and did. An apply that made its object needed `create` too."""
     found = set()
     for record in audit:
-        if record["user"]["username"] in users and "objectRef" in record and _code(record) != FORBIDDEN:
+        if user(record) in users and "objectRef" in record and _code(record) != FORBIDDEN:
             grant = _grant(record)
             found.add(grant)
             if grant.verb == "patch" and _code(record) == CREATED:
@@ -64,9 +72,10 @@ def used(audit: Iterable[dict[str, Any]], users: set[str]) -> set[Grant]:
 def forbidden(audit: Iterable[dict[str, Any]], users: set[str]) -> set[str]:
     """What these users asked for and were not allowed, as sentences."""
     return {
-        f"{record['user']['username']}: {_grant(record)}: {record['responseStatus'].get('message', '')}"
+        f"{user(record)}: {_grant(record)}: {record['responseStatus'].get('message', '')}"
         for record in audit
-        if record["user"]["username"] in users and "objectRef" in record and _code(record) == FORBIDDEN
+        if user(record) in users and "objectRef" in record and _code(record) == FORBIDDEN
+        if GOING not in record["responseStatus"].get("message", "")
     }
 
 
