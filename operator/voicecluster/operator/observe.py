@@ -128,23 +128,28 @@ def _region(
     pods: Mapping[tuple[str, str], Sequence[Pod]],
 ) -> RegionState:
     resource = store.get(port.REGIONS, namespace, names.region(cluster, region.name))
-    scale = at(resource, "spec", "replicas")
-    asked = region.transceiver.replicas
-    if asked is None:
-        asked = scale if isinstance(scale, int) else 1
+    there = _stateful_set(store, namespace, names.transceiver(cluster, region.name))
     transceivers = sorted(pods.get((region.name, "transceiver"), ()), key=lambda pod: pod.ordinal)
     return RegionState(
         name=names.region(cluster, region.name),
         spec=region,
         relays=_daemon_set(store, namespace, names.relay(cluster, region.name)),
         relay_pods=tuple(pods.get((region.name, "relay"), ())),
-        transceivers=_stateful_set(store, namespace, names.transceiver(cluster, region.name)),
+        transceivers=there,
         transceiver_pods=tuple(transceivers),
         vip=_service(store, namespace, names.relay(cluster, region.name)),
         resource=resource,
         status=read_status(VoiceRegionStatus, resource),
-        wish=asked,
+        wish=_wish(region, resource, there),
     )
+
+
+def _wish(region: Region, resource: Object | None, there: Workload) -> int:
+    asked = region.transceiver.replicas
+    if asked is None and resource is None and there.exists:
+        return there.desired  # somebody deleted the VoiceRegion, and with it the number
+    scale = at(resource, "spec", "replicas")
+    return asked if asked is not None else scale if isinstance(scale, int) else 1
 
 
 def _daemon_set(store: Store, namespace: str, name: str) -> Workload:

@@ -169,7 +169,7 @@ class Reconciler:
         wanted = objects(observed.cluster, facts(observed, decisions, self._defaults))
         still = {region.spec.name for region in observed.regions if paused(observed, region.spec.name)}
         due = [each for each in wanted if texts(each, "metadata", "labels").get(names.REGION) not in still]
-        await hand_over(self._kube, self._store, due)
+        await hand_over(self._kube, self._store, observed, due)
         changes = await apply_all(self._kube, self._store, due)
         generated = (names.root_keys, names.api_keys, names.drain_token, names.hint_keys)
         keep = {ref(each) for each in wanted}

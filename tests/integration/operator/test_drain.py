@@ -252,3 +252,16 @@ async def test_replicas_that_are_taken_out_of_the_spec_stay_until_somebody_scale
     await stage.reconcile()
     assert stage.get(port.REGIONS, "demo-eu")["spec"]["replicas"] == 2
     assert list(admin.draining) == [2]
+
+
+async def test_a_voice_region_that_is_deleted_by_hand_comes_back_with_its_number(
+    stage: Stage, admin: Admin
+) -> None:
+    await three(stage)
+    stage.change(regions=[region()])
+    await stage.reconcile()
+    stage.delete(port.REGIONS, "demo-eu")
+    await stage.reconcile()
+    await stage.reconcile()
+    assert stage.get(port.REGIONS, "demo-eu")["spec"]["replicas"] == 3
+    assert (replicas(stage), admin.draining) == (3, {})
