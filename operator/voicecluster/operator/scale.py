@@ -2,8 +2,8 @@
 
 While the VoiceCluster says it, the number in the VoiceRegion is a field of ours. When it no longer does, to give way
 to an autoscaler, applying without the field would remove it, and the region would shrink to the default. So the
-number is first handed to a field manager of its own, which never writes again: it stays until somebody scales. A
-VoiceRegion that was deleted by hand comes back with as many as its StatefulSet has.
+number is first handed to a field manager of its own, which writes only what stands there: it stays until somebody
+scales. A VoiceRegion that was deleted by hand comes back with as many as its StatefulSet has.
 """
 
 from collections.abc import Iterable
