@@ -73,9 +73,6 @@ def operator(cluster: Cluster, values: dict[str, Any]) -> str:
             helm.upgrade(CHART, RELEASE, values, wait="watcher", timeout=120)
         else:
             helm.install(CHART, RELEASE, values, create_namespace=True, wait="watcher", timeout=120)
-    if there:  # the same tag may name a new image
-        cluster.kubectl("rollout", "restart", "deployment", "-n", OPERATOR_NAMESPACE)
-        cluster.kubectl("rollout", "status", "deployment", "-n", OPERATOR_NAMESPACE, "--timeout=120s")
     return OPERATOR_NAMESPACE
 
 

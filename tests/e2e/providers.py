@@ -107,20 +107,22 @@ class Local:
 
     def up(self) -> Cluster:
         images = Images("localhost/voicecluster-", TAG, NEXT_TAG, "localhost/redis:e2e")
+        kubeconfig = Path(self._localcluster("kubeconfig"))
+        if not (keep() and kubeconfig.exists()):
+            self._fresh(images)
+        kubectl = Path(self._localcluster("assets")) / "kubectl"
+        return Cluster(self.name, kubeconfig, kubectl, images, machine=self)
+
+    def _fresh(self, images: Images) -> None:
         base, flags = self._localcluster("base"), self._localcluster("build-flags")
         _make_images(images, "BUILDER=buildah bud", f"BASE={base}", f"BUILD_FLAGS={flags}")
         self._localcluster("image", "-t", images.redis, str(_LOCAL.parent / "redis"))
         for component in COMPONENTS:
             _run("buildah", "tag", images.of(component), images.of(component, upgraded=True))
         names = (images.of(each, upgraded=upgraded) for each in COMPONENTS for upgraded in (False, True))
-        kubeconfig = Path(self._localcluster("kubeconfig"))
-        if not (keep() and kubeconfig.exists()):
-            self.down()
+        self.down()
         self._localcluster("load", *names, images.redis)
-        if not kubeconfig.exists():
-            self._localcluster("up", "--nodes", str(NODES))
-        kubectl = Path(self._localcluster("assets")) / "kubectl"
-        return Cluster(self.name, kubeconfig, kubectl, images, machine=self)
+        self._localcluster("up", "--nodes", str(NODES))
 
     def down(self) -> None:
         self._localcluster("down")
@@ -145,7 +147,7 @@ PROVIDERS: tuple[Provider, ...] = (Given(), Kind(), Local())
 
 
 def keep() -> bool:
-    """Whether a local cluster is used if it runs, and left running: for people at work on the tests."""
+    """Whether a local cluster that runs is used as it is, and left running: for people at work on the tests."""
     return bool(os.environ.get("E2E_KEEP"))
 
 

@@ -93,7 +93,7 @@ class Deployed:
             selector += f",voicecluster.dev/region={region}"
         return self.cluster.list("pods", self.namespace, selector)
 
-    def call(self, *, region: str | None = None, ip: int = 4, seconds: float = 2.0) -> Call:
+    def call(self, *, region: str | None = None, ip: int = 4, seconds: float = 4.0) -> Call:
         """Call the echo from outside of the nodes and hang up."""
         # fmt: off
         command = [
