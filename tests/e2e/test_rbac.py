@@ -18,26 +18,32 @@ ACCOUNTS = re.compile(r"system:serviceaccount:[^:]+:([a-z0-9-]+-(relay|transceiv
 """Of all operators, relays and transceivers, whatever their VoiceCluster is called."""
 
 
-def spec(*regions: str, **more: Any) -> Object:
-    described = [
-        {
-            "name": name,
-            "index": index,
-            "relay": {"vip": {"mode": "External", "addresses": [f"203.0.113.{index + 1}"]}},
-        }
-        for index, name in enumerate(regions)
-    ]
-    return {"clusterId": 72, "regions": described, **more}
+MAIN: Object = {
+    "name": "main",
+    "index": 0,
+    "relay": {"vip": {"mode": "External", "addresses": ["203.0.113.1"]}},
+}
+EDGE: Object = {
+    "name": "edge",
+    "index": 1,
+    "nodeSelector": {"topology.kubernetes.io/region": "eu-west"},
+    "relay": {"vip": {"mode": "HostNetwork", "port": 3999, "nodeAddressType": "InternalIP"}},
+}
+
+
+def spec(*regions: Object, **more: Any) -> Object:
+    return {"clusterId": 72, "regions": list(regions), **more}
 
 
 @pytest.fixture(scope="module")
 def audit(machine: Machine, cluster: Cluster, deployed: Deploy) -> list[dict[str, Any]]:
     """The audit log after a cluster was made, lost a region and what it does not need, and got another image."""
-    voice = deployed(of_spec(NAME, spec("main", "edge")))
+    nodes = {"nodeCIDRs": ["10.0.0.0/8", "fd00::/8"]}
+    voice = deployed(of_spec(NAME, spec(MAIN, EDGE, networkPolicy=nodes)))
     [pod] = voice.pods("transceiver", "main")
     upgraded = {"transceiver": cluster.images.of("transceiver", upgraded=True)}
     less = {"networkPolicy": {"enabled": False}, "redis": {"mode": "None"}, "images": upgraded}
-    cluster.apply(voice.namespace, of_spec(NAME, spec("main", **less)))
+    cluster.apply(voice.namespace, of_spec(NAME, spec(MAIN, **less)))
     within(60, lambda: gone(voice, pod), "deleting the pod of an old image")
     within(60, lambda: not voice.pods("transceiver", "edge"), "removing a region")
     within(60, lambda: not cluster.list("networkpolicies", voice.namespace), "removing the policies")
