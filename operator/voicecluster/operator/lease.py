@@ -24,6 +24,8 @@ from voicecluster.operator.kube.port import LEASES, Conflict, Exists, Kind, Kube
 DURATION_SECONDS = 15.0
 RENEW_SECONDS = 10.0
 RETRY_SECONDS = 2.0
+ATTEMPT_SECONDS = 3.0
+"""The least that one renewal gets, even if we are late ourselves; with the above, still less than the duration."""
 RELEASE_SECONDS = 3.0
 """How long the end of the process waits for giving the Lease back."""
 _LOG = logging.getLogger(__name__)
@@ -128,7 +130,7 @@ class Leadership:
         """Renew until cancelled. Raises LeaseLost."""
         while True:
             await asyncio.sleep(RETRY_SECONDS)
-            left = max(1.0, self._renewed + RENEW_SECONDS - self._clock())
+            left = max(ATTEMPT_SECONDS, self._renewed + RENEW_SECONDS - self._clock())
             reason = "no answer in time"
             try:
                 async with asyncio.timeout(left):

@@ -43,7 +43,7 @@ class Pace:
 
     settle_seconds: float = 0.2
     """Between an event and its reconcile. Less costs CPU at big changes, more delays small ones."""
-    rest_seconds: float = 2.0
+    rest_seconds: float = 5.0
     """The longest pause of a key after a reconcile of its own."""
     retry_seconds: float = 1.0
     """The first pause after a failure; doubled with each in a row."""

@@ -90,7 +90,7 @@ class Cluster:
             wanted = {region["name"] for region in found["spec"]["regions"]}
             return found if current and regions == wanted else None
 
-        found: Object = until(done, seconds=seconds, what="the VoiceCluster's status")
+        found: Object = until(done, seconds=seconds, what="the VoiceCluster's status", every=0.2)
         return found
 
     def quiet(self, user: str = "operator", *, seconds: float = 1.5) -> int:

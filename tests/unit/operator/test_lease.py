@@ -116,7 +116,7 @@ class OneLease:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The true proportions, a hundred times as fast."""
-    for name in ("DURATION_SECONDS", "RENEW_SECONDS", "RETRY_SECONDS"):
+    for name in ("DURATION_SECONDS", "RENEW_SECONDS", "RETRY_SECONDS", "ATTEMPT_SECONDS"):
         monkeypatch.setattr(module, name, getattr(module, name) / 100)
 
 

@@ -20,6 +20,8 @@ from voicecluster.operator.kube.port import Kube, Object, Refused, Store
 APPLIED = "voicecluster.dev/applied"
 """Annotation on what we apply: the hash of what was asked for."""
 AT_ONCE = 8
+BREATH = 50
+"""Objects compared before the loop may do something else: a large cluster has six hundred."""
 FIRST = frozenset({"NetworkPolicy", "Role", "ServiceAccount"})
 """No pod runs before its policy and its account are there, and a Role that is not there yet cannot be bound."""
 _LOG = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ async def apply_all(kube: Kube, store: Store, wanted: Sequence[Object]) -> Chang
     Raises KubeError other than Refused, when those already begun have ended; what is done stays done, and the
     next call does the rest. May be cancelled.
     """
-    due = [each for each in map(marked, wanted) if _is_due(each, store)]
+    due = await _due(store, wanted)
     slots, applied, refused = asyncio.Semaphore(AT_ONCE), list[Ref](), list[Refusal]()
 
     async def write(each: Object) -> None:
@@ -71,6 +73,16 @@ async def apply_all(kube: Kube, store: Store, wanted: Sequence[Object]) -> Chang
         except* Exception as errors:
             raise _error(errors) from None
     return Changes(tuple(sorted(applied)), tuple(sorted(refused, key=lambda refusal: refusal.about)))
+
+
+async def _due(store: Store, wanted: Sequence[Object]) -> list[Object]:
+    found = []
+    for number, each in enumerate(map(marked, wanted)):
+        if number % BREATH == 0:
+            await asyncio.sleep(0)
+        if _is_due(each, store):
+            found.append(each)
+    return found
 
 
 def marked(wanted: Object) -> Object:
