@@ -103,6 +103,9 @@ def stateful_set(scope: Scope, region: Region) -> Object:
             "karpenter.sh/do-not-disrupt": "true",
         },
         labels={names.WORKERS: str(spec.workers)},
+        # As process 1 of its own it would not hear a SIGTERM that comes before it listens, and would stay for the whole
+        # grace period; the kernel spares process 1 what it has no handler for.
+        shareProcessNamespace=True,
         terminationGracePeriodSeconds=_grace_seconds(region),
         topologySpreadConstraints=[
             {
