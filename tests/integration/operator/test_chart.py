@@ -12,6 +12,8 @@ from helm_python import Chart, Config
 from tests.integration.operator.apiserver import ApiServer
 
 CHART = Path(__file__).parents[3] / "charts" / "voicecluster-operator"
+EXAMPLES = CHART.parents[1] / "examples"
+RESOURCE = "voicecluster.voicecluster.dev"
 NO_DEFINITIONS: dict[str, Any] = {"crds": {"enabled": False}}
 """The API server has them already, and not from this release."""
 
@@ -71,3 +73,19 @@ def test_its_pods_are_admitted_to_a_restricted_namespace(apiserver: ApiServer, n
         pod["metadata"]["namespace"] = namespace
         done = apiserver.try_kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
         assert done.returncode == 0, done.stderr
+
+
+def test_definitions_and_clusters_outlive_it_and_it_can_come_back(tmp_path: Path) -> None:
+    server = ApiServer(tmp_path)
+    server.start()
+    try:
+        with Config(kubeconfig_path=server.kubeconfig(), namespace="default") as helm:
+            helm.install(CHART, "vc", namespace="default")
+            server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+            server.kubectl("apply", "-f", str(EXAMPLES / "minimal.yaml"))
+            helm.uninstall("vc")
+            assert server.kubectl("get", "voiceclusters", "-o", "name").split() == [f"{RESOURCE}/voice"]
+            helm.install(CHART, "vc", namespace="default")
+            assert server.kubectl("get", "voiceclusters", "-o", "name").split() == [f"{RESOURCE}/voice"]
+    finally:
+        server.stop()
