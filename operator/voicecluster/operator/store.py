@@ -1,7 +1,8 @@
 """What the watches have seen, in memory: the `Store` port, and the way in for watches and for our own writes.
 
 An object is never replaced by an older state of itself: the answer to our own write and the watch's event of an
-earlier one may come in either order. An object that was deleted stays deleted, whatever comes late about it.
+earlier one may come in either order. An object that has gone stays away, whatever older comes late about it; what is
+newer brings it back, for it may have lost the label by which it is watched, and got it again.
 """
 
 from collections import OrderedDict, defaultdict
@@ -13,8 +14,8 @@ from voicecluster.operator.kube.port import CLUSTERS, NODES, PODS, Kind, Object
 from voicecluster.operator.plan.kubernetes.names import CLUSTER
 from voicecluster.operator.queue import Key
 
-_REMEMBERED_DEAD = 4096
-"""Deleted objects whose late news are ignored; late means seconds."""
+_REMEMBERED_GONE = 4096
+"""Objects that have gone, whose older news are ignored; they come late by seconds."""
 _Name = tuple[str, str]
 
 
@@ -26,7 +27,8 @@ class Objects:
         self._watches_nodes = nodes
         self._by_kind: dict[Kind, dict[_Name, Object]] = defaultdict(dict)
         self._by_cluster: dict[tuple[Kind, str, str], dict[str, Object]] = defaultdict(dict)
-        self._dead: OrderedDict[str, None] = OrderedDict()
+        self._gone: OrderedDict[str, int] = OrderedDict()
+        """At which version, by uid."""
 
     def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """See `Store.get`."""
@@ -56,7 +58,7 @@ class Objects:
         """
         uid, name = text(value, "metadata", "uid"), _name(value)
         before = self._by_kind[kind].get(name)
-        if uid in self._dead or (before is not None and version(before) >= version(value)):
+        if revision(value) <= self._gone.get(uid, -1) or revision(value) <= revision(before):
             return self._concerned(kind, before)
         kept = without_managed_fields(_trimmed(kind, value))
         self._by_kind[kind][name] = kept
@@ -67,15 +69,16 @@ class Objects:
             self._by_cluster[kind, key.namespace, key.name][name[1]] = kept
         return concerned | self._concerned(kind, kept)
 
-    def drop(self, kind: Kind, namespace: str | None, name: str, *, uid: str) -> set[Key]:
-        """The object with this uid is gone. Returns whose business that is."""
-        self._dead[uid] = None
-        if len(self._dead) > _REMEMBERED_DEAD:
-            self._dead.popitem(last=False)
-        before = self.get(kind, namespace, name)
-        if before is None or text(before, "metadata", "uid") != uid:
+    def drop(self, kind: Kind, value: Object, *, at: int) -> set[Key]:
+        """This object has gone, at version `at`. Returns whose business that is."""
+        uid, name = text(value, "metadata", "uid"), _name(value)
+        self._gone[uid] = max(at, self._gone.pop(uid, 0))
+        if len(self._gone) > _REMEMBERED_GONE:
+            self._gone.popitem(last=False)
+        before = self._by_kind[kind].get(name)
+        if before is None or text(before, "metadata", "uid") != uid or revision(before) > at:
             return set()
-        del self._by_kind[kind][namespace or "", name]
+        del self._by_kind[kind][name]
         self._unfile(kind, before)
         return self._concerned(kind, before)
 
@@ -84,17 +87,16 @@ class Objects:
         there = {text(value, "metadata", "uid") for value in listed}
         concerned = set[Key]()
         for known in self.of_kind(kind, namespace):
-            uid, (where, name) = text(known, "metadata", "uid"), _name(known)
-            if uid not in there and at.isdigit() and version(known) <= int(at):
-                concerned |= self.drop(kind, where or None, name, uid=uid)
+            if at.isdigit() and revision(known) <= int(at) and text(known, "metadata", "uid") not in there:
+                concerned |= self.drop(kind, known, at=int(at))
         return concerned
 
     def is_behind(self, kind: Kind, value: Object) -> bool:
         """Whether this state is news. What was deleted meanwhile is none."""
         uid, known = text(value, "metadata", "uid"), self._by_kind[kind].get(_name(value))
-        if uid in self._dead:
+        if revision(value) <= self._gone.get(uid, -1):
             return False
-        return known is None or (text(known, "metadata", "uid") == uid and version(known) < version(value))
+        return known is None or (text(known, "metadata", "uid") == uid and revision(known) < revision(value))
 
     def of_kind(self, kind: Kind, namespace: str | None) -> Sequence[Object]:
         """All objects of a kind, in one namespace or (None) in all."""
@@ -124,10 +126,10 @@ class Objects:
         return Key(namespace, cluster) if namespace and cluster else None
 
 
-def version(value: Object) -> int:
-    """How new a state is, among those of one kind. etcd's revision: the API promises that they can be compared."""
+def revision(value: Object | None) -> int:
+    """How new a state is, among those of one kind; -1 for none. That of etcd, which only grows."""
     found = text(value, "metadata", "resourceVersion")
-    return int(found) if found.isdigit() else 0
+    return int(found) if found.isdigit() else -1
 
 
 def _name(value: Object) -> _Name:

@@ -27,7 +27,7 @@ from voicecluster.operator.kube.port import CHILDREN, CLUSTERS, ENDPOINT_SLICES,
 from voicecluster.operator.metrics import Metrics
 from voicecluster.operator.plan.kubernetes.names import CLUSTER
 from voicecluster.operator.queue import Key
-from voicecluster.operator.store import Objects
+from voicecluster.operator.store import Objects, revision
 
 WATCH_SECONDS = 180
 """After so long the server ends a watch and kopf asks again."""
@@ -118,9 +118,7 @@ class Watcher:
             self._metrics.watch_events.labels(kind.kind).inc()
             about: Object = event["object"]
             if event["type"] == "DELETED":
-                uid, name = text(about, "metadata", "uid"), text(about, "metadata", "name")
-                where = text(about, "metadata", "namespace") or None
-                concerned = self._objects.drop(kind, where, name, uid=uid)
+                concerned = self._objects.drop(kind, about, at=revision(about))
             else:
                 concerned = self._objects.put(kind, about)
             for key in concerned:

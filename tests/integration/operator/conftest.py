@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.operator.apiserver import ApiServer, MissingAssets, until
+from tests.integration.operator.cluster import Cluster, manifest
 from tests.integration.operator.process import Operator
 from tests.integration.operator.proxy import Proxy
 
@@ -35,9 +36,26 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.fixture
 def namespace(apiserver: ApiServer) -> str:
     """A new, empty namespace. It stays: nothing here could delete what is in it."""
+    return _namespace(apiserver)
+
+
+def _namespace(apiserver: ApiServer) -> str:
     name = f"test-{next(_NUMBERS)}"
     apiserver.kubectl("create", "namespace", name)
     return name
+
+
+@pytest.fixture(scope="module")
+def running(apiserver: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A VoiceCluster, and the operator that looks after it, for all tests of a module. Leave it as it was."""
+    cluster = Cluster(apiserver, _namespace(apiserver))
+    cluster.apply(manifest("eu"))
+    home = tmp_path_factory.mktemp("operator")
+    operator = Operator(apiserver, home, namespace=cluster.namespace, lease_namespace=cluster.namespace)
+    operator.start()
+    cluster.settled()
+    yield cluster
+    operator.kill()
 
 
 @pytest.fixture

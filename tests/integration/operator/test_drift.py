@@ -1,7 +1,7 @@
 """Whatever happens to a child, it is right again within five seconds; what others own stays."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,14 +14,12 @@ MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def cluster(apiserver: ApiServer, namespace: str, operators: Callable[..., Operator]) -> Cluster:
-    """Reconciled by a running operator."""
-    cluster = Cluster(apiserver, namespace)
-    cluster.apply(manifest("eu"))
-    operators().start()
-    cluster.settled()
-    cluster.quiet()
-    return cluster
+def cluster(running: Cluster) -> Iterator[Cluster]:
+    """As it should be, before and after the test."""
+    running.quiet()
+    yield running
+    running.apply(manifest("eu"))
+    running.settled()
 
 
 def test_every_deleted_child_is_there_again(cluster: Cluster) -> None:
@@ -153,6 +151,7 @@ def test_an_object_of_somebody_else_with_our_labels_is_not_deleted(cluster: Clus
     cluster.apiserver.request("POST", cluster.path("configmaps"), body)
     cluster.quiet()
     assert cluster.get("configmaps", "mine")["metadata"]["name"] == "mine"
+    cluster.apiserver.request("DELETE", cluster.path("configmaps", "mine"))
 
 
 def test_every_child_is_owned_by_the_cluster_and_nothing_blocks_its_deletion(cluster: Cluster) -> None:
@@ -170,9 +169,15 @@ def test_every_child_is_owned_by_the_cluster_and_nothing_blocks_its_deletion(clu
         assert "finalizers" not in child["metadata"], key
 
 
-def test_nothing_is_made_of_a_cluster_that_is_being_deleted(cluster: Cluster) -> None:
-    cluster.apiserver.request("DELETE", cluster.path("voiceclusters", "demo"))
+def test_nothing_is_made_of_a_cluster_that_is_being_deleted(
+    apiserver: ApiServer, namespace: str, operators: Callable[..., Operator]
+) -> None:
+    cluster = Cluster(apiserver, namespace)
+    cluster.apply(manifest("eu"))
+    operators().start()
+    cluster.settled()
+    apiserver.request("DELETE", cluster.path("voiceclusters", "demo"))
     mark = cluster.quiet()
-    cluster.apiserver.request("DELETE", cluster.path("services", "demo-signaling"))
+    apiserver.request("DELETE", cluster.path("services", "demo-signaling"))
     cluster.quiet()
     assert cluster.writes(mark) == []

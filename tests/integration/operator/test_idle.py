@@ -12,52 +12,21 @@ from tests.integration.operator.process import Operator
 Operators = Callable[..., Operator]
 
 
-@pytest.fixture
-def cluster(apiserver: ApiServer, namespace: str, operators: Operators) -> Cluster:
-    """With two regions, reconciled by a running operator."""
-    cluster = Cluster(apiserver, namespace)
-    cluster.apply(manifest("eu", "us"))
-    operators().start()
-    cluster.settled()
-    return cluster
-
-
-def test_an_unchanged_resource_is_not_written_to(cluster: Cluster) -> None:
-    mark = cluster.quiet()
+def test_an_unchanged_resource_is_not_written_to(running: Cluster) -> None:
+    mark = running.quiet()
     with pytest.raises(AssertionError, match="a write: not within"):
-        until(lambda: cluster.writes(mark), seconds=4, what="a write")
+        until(lambda: running.writes(mark), seconds=4, what="a write")
 
 
-def test_the_same_file_applied_again_makes_no_write(cluster: Cluster) -> None:
-    mark = cluster.quiet()
-    assert "unchanged" in cluster.apply(manifest("eu", "us"))
-    cluster.quiet()
-    assert cluster.writes(mark) == []
+def test_the_same_file_applied_again_makes_no_write(running: Cluster) -> None:
+    mark = running.quiet()
+    assert "unchanged" in running.apply(manifest("eu"))
+    running.quiet()
+    assert running.writes(mark) == []
 
 
-def test_a_gitops_tools_labels_and_annotations_make_no_write_and_stay(cluster: Cluster) -> None:
-    mark = cluster.quiet()
-    patch = {
-        "metadata": {
-            "labels": {"argocd.argoproj.io/instance": "voice"},
-            "annotations": {"kustomize.toolkit.fluxcd.io/checksum": "1"},
-        }
-    }
-    cluster.apiserver.request(
-        "PATCH",
-        cluster.path("voiceclusters", "demo"),
-        patch,
-        media_type="application/merge-patch+json",
-    )
-    cluster.quiet()
-    assert cluster.writes(mark) == []
-    metadata = cluster.resource()["metadata"]
-    assert metadata["labels"] == {"argocd.argoproj.io/instance": "voice"}
-    assert metadata["annotations"]["kustomize.toolkit.fluxcd.io/checksum"] == "1"
-
-
-def test_the_users_object_carries_nothing_of_ours(cluster: Cluster) -> None:
-    metadata = cluster.resource()["metadata"]
+def test_the_users_object_carries_nothing_of_ours(running: Cluster) -> None:
+    metadata = running.resource()["metadata"]
     assert "finalizers" not in metadata
     assert "labels" not in metadata
     assert list(metadata["annotations"]) == ["kubectl.kubernetes.io/last-applied-configuration"]
@@ -65,9 +34,30 @@ def test_the_users_object_carries_nothing_of_ours(cluster: Cluster) -> None:
     assert managers == {("kubectl-client-side-apply", None), ("voicecluster.dev/operator", "status")}
 
 
-def test_kubectl_diff_of_the_same_file_is_empty(cluster: Cluster) -> None:
-    value = json.dumps(manifest("eu", "us"))
-    done = cluster.apiserver.try_kubectl("-n", cluster.namespace, "diff", "-f", "-", stdin=value)
+def test_a_gitops_tools_labels_and_annotations_make_no_write_and_stay(running: Cluster) -> None:
+    mark = running.quiet()
+    patch = {
+        "metadata": {
+            "labels": {"argocd.argoproj.io/instance": "voice"},
+            "annotations": {"kustomize.toolkit.fluxcd.io/checksum": "1"},
+        }
+    }
+    running.apiserver.request(
+        "PATCH",
+        running.path("voiceclusters", "demo"),
+        patch,
+        media_type="application/merge-patch+json",
+    )
+    running.quiet()
+    assert running.writes(mark) == []
+    metadata = running.resource()["metadata"]
+    assert metadata["labels"] == {"argocd.argoproj.io/instance": "voice"}
+    assert metadata["annotations"]["kustomize.toolkit.fluxcd.io/checksum"] == "1"
+
+
+def test_kubectl_diff_of_the_same_file_is_empty(running: Cluster) -> None:
+    value = json.dumps(manifest("eu"))
+    done = running.apiserver.try_kubectl("-n", running.namespace, "diff", "-f", "-", stdin=value)
     assert (done.returncode, done.stdout) == (0, "")
 
 

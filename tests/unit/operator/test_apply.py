@@ -55,7 +55,9 @@ class Server:
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         self.written.append(f"delete {name}")
-        self.objects.drop(kind, namespace, name, uid=uid)
+        live = self.objects.get(kind, namespace, name)
+        assert live is not None
+        self.objects.drop(kind, live, at=self._version + 1)
 
 
 @pytest.fixture

@@ -79,22 +79,36 @@ def test_what_is_no_news_still_concerns_its_cluster() -> None:
 
 def test_a_deleted_object_is_gone_and_concerns_its_cluster() -> None:
     objects = seen(thing())
-    assert objects.drop(SERVICES, "voice", "one", uid="u1") == {DEMO}
+    assert objects.drop(SERVICES, thing(), at=2) == {DEMO}
     assert objects.get(SERVICES, "voice", "one") is None
     assert objects.children(SERVICES, "voice", "demo") == []
 
 
 def test_the_deletion_of_an_object_does_not_take_its_successor() -> None:
     objects = seen(thing(version=2, uid="new"))
-    assert objects.drop(SERVICES, "voice", "one", uid="old") == set()
+    assert objects.drop(SERVICES, thing(uid="old"), at=3) == set()
     assert objects.get(SERVICES, "voice", "one") is not None
 
 
 def test_late_news_of_a_deleted_object_does_not_bring_it_back() -> None:
     objects = seen(thing())
-    objects.drop(SERVICES, "voice", "one", uid="u1")
+    objects.drop(SERVICES, thing(), at=9)
     objects.put(SERVICES, thing(version=9))
     assert objects.get(SERVICES, "voice", "one") is None
+
+
+def test_an_object_that_got_its_label_back_is_known_again() -> None:
+    """One that loses the label by which it is watched looks deleted to the watch."""
+    objects = seen(thing())
+    objects.drop(SERVICES, thing(), at=2)
+    objects.put(SERVICES, thing(version=3))
+    assert version(objects) == "3"
+
+
+def test_a_late_deletion_does_not_take_what_came_after_it() -> None:
+    objects = seen(thing(version=3))
+    assert objects.drop(SERVICES, thing(), at=2) == set()
+    assert version(objects) == "3"
 
 
 def test_who_manages_which_field_is_not_kept() -> None:
@@ -153,5 +167,5 @@ def test_the_store_is_behind_what_it_has_not_seen() -> None:
 
 def test_the_store_is_not_behind_what_was_deleted_meanwhile() -> None:
     objects = seen(thing("a", uid="1"))
-    objects.drop(SERVICES, "voice", "a", uid="1")
+    objects.drop(SERVICES, thing("a", uid="1"), at=9)
     assert not objects.is_behind(SERVICES, thing("a", version=9, uid="1"))
