@@ -83,5 +83,5 @@ def _longest(report: Json, name: str) -> float:
     found = report[name]
     assert isinstance(found, dict)
     longest = found["max"]
-    assert isinstance(longest, float)
-    return longest
+    assert isinstance(longest, int | float)
+    return float(longest)

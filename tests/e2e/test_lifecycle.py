@@ -34,7 +34,7 @@ def writes(machine: Machine, operator: str, since: float) -> list[tuple[str, str
         record: dict[str, Any] = json.loads(line)
         where = record.get("objectRef", {})
         if (
-            record["user"]["username"].startswith(account)
+            record["user"].get("username", "").startswith(account)
             and record["verb"] in WRITES
             and where.get("resource") != "leases"
             and record["requestReceivedTimestamp"] >= time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
