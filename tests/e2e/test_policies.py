@@ -100,7 +100,9 @@ def others(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str]]:
 def street(
     cluster: Cluster, operator: str, namespace: str, others: tuple[str, str], deployed: Deploy
 ) -> Iterator[Street]:
+    """Everything here, Redis too, runs where only restricted pods may."""
     elsewhere, monitoring = others
+    cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     image = cluster.images.of("operator")
     tester = {
         "app.kubernetes.io/name": "voicecluster-operator-test",
@@ -110,7 +112,7 @@ def street(
     cluster.apply(elsewhere, bystander("foreigner", image))
     cluster.apply(monitoring, bystander("monitor", image))
     cluster.apply(operator, bystander("tester", image, tester))
-    voice = deployed(of_spec(NAME, spec(monitoring)))
+    voice = deployed(of_spec(NAME, spec(monitoring)), seconds=180)
     idle = {"stranger": namespace, "foreigner": elsewhere, "monitor": monitoring, "tester": operator}
     for name, where in idle.items():
         cluster.wait("--for=condition=Ready", f"pod/{name}", namespace=where, seconds=60)

@@ -39,14 +39,14 @@ def spec(*regions: Object, **more: Any) -> Object:
 def audit(machine: Machine, cluster: Cluster, deployed: Deploy) -> list[dict[str, Any]]:
     """The audit log after a cluster was made, lost a region and what it does not need, and got another image."""
     nodes = {"nodeCIDRs": ["10.0.0.0/8", "fd00::/8"]}
-    voice = deployed(of_spec(NAME, spec(MAIN, EDGE, networkPolicy=nodes)))
+    voice = deployed(of_spec(NAME, spec(MAIN, EDGE, networkPolicy=nodes)), seconds=180)
     [pod] = voice.pods("transceiver", "main")
     upgraded = {"transceiver": cluster.images.of("transceiver", upgraded=True)}
     less = {"networkPolicy": {"enabled": False}, "redis": {"mode": "None"}, "images": upgraded}
     cluster.apply(voice.namespace, of_spec(NAME, spec(MAIN, **less)))
-    within(60, lambda: gone(voice, pod), "deleting the pod of an old image")
-    within(60, lambda: not voice.pods("transceiver", "edge"), "removing a region")
-    within(60, lambda: not cluster.list("networkpolicies", voice.namespace), "removing the policies")
+    within(120, lambda: gone(voice, pod), "deleting the pod of an old image")
+    within(120, lambda: not voice.pods("transceiver", "edge"), "removing a region")
+    within(120, lambda: not cluster.list("networkpolicies", voice.namespace), "removing the policies")
     return list(records(machine.audit_log))
 
 
