@@ -112,7 +112,7 @@ def street(
     cluster.apply(elsewhere, bystander("foreigner", image))
     cluster.apply(monitoring, bystander("monitor", image))
     cluster.apply(operator, bystander("tester", image, tester))
-    voice = deployed(of_spec(NAME, spec(monitoring)), seconds=180)
+    voice = deployed(of_spec(NAME, spec(monitoring)), seconds=150)
     idle = {"stranger": namespace, "foreigner": elsewhere, "monitor": monitoring, "tester": operator}
     for name, where in idle.items():
         cluster.wait("--for=condition=Ready", f"pod/{name}", namespace=where, seconds=60)

@@ -39,7 +39,7 @@ def spec(*regions: Object, **more: Any) -> Object:
 def audit(machine: Machine, cluster: Cluster, deployed: Deploy) -> list[dict[str, Any]]:
     """The audit log after a cluster was made, lost a region and what it does not need, and got another image."""
     nodes = {"nodeCIDRs": ["10.0.0.0/8", "fd00::/8"]}
-    voice = deployed(of_spec(NAME, spec(MAIN, EDGE, networkPolicy=nodes)), seconds=180)
+    voice = deployed(of_spec(NAME, spec(MAIN, EDGE, networkPolicy=nodes)), seconds=150)
     [pod] = voice.pods("transceiver", "main")
     upgraded = {"transceiver": cluster.images.of("transceiver", upgraded=True)}
     less = {"networkPolicy": {"enabled": False}, "redis": {"mode": "None"}, "images": upgraded}
