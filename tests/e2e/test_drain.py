@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.callers import crowd
 from tests.e2e.cluster import Cluster, Object, within
 from tests.e2e.conftest import Deploy
-from tests.e2e.voice import Deployed, of_spec
+from tests.e2e.voice import Call, Deployed, of_spec
 
 SECONDS = 30.0
 """For the operator and Kubernetes to do what they decided, on a busy machine."""
@@ -49,6 +49,10 @@ def reasons(voice: Deployed) -> set[str]:
     return {each["reason"] for each in events if each["involvedObject"]["name"] == f"{voice.name}-main"}
 
 
+def short_call(voice: Deployed) -> Call:
+    return voice.call(seconds=1)
+
+
 async def test_a_scaled_down_transceiver_goes_after_its_last_call(voice: Deployed) -> None:
     await aside(scale, voice, 2)
     await aside(within, SECONDS, lambda: replicas(voice) == (2, 2), "two transceivers")
@@ -57,8 +61,8 @@ async def test_a_scaled_down_transceiver_goes_after_its_last_call(voice: Deploye
         [one] = await aside(within, SECONDS, lambda: draining(voice), "status tells of the drain")
         assert one["pod"] == f"{voice.name}-main-transceiver-2049"
         assert one["calls"] > 0
-        noticed = await calls.noticed()
         assert (await aside(replicas, voice))[0] == 2, "it goes after its calls"
+        noticed = await calls.noticed()
     assert (noticed.ended, noticed.lost, noticed.server_gap_ms) == (0, 0, 0.0), noticed
     await aside(within, SECONDS, lambda: replicas(voice) == (1, 1), "one transceiver")
     assert {"DrainStarted", "DrainFinished"} <= await aside(reasons, voice)
@@ -69,10 +73,12 @@ async def test_new_calls_go_elsewhere_while_one_drains_and_scaling_up_again_call
 ) -> None:
     await aside(scale, voice, 2)
     await aside(within, SECONDS, lambda: replicas(voice) == (2, 2), "two transceivers")
-    async with crowd(voice.url, voice.key, calls=20, seconds=20) as calls:
+    async with crowd(voice.url, voice.key, calls=20, seconds=30) as calls:
         await aside(scale, voice, 1)
         await aside(within, SECONDS, lambda: draining(voice), "status tells of the drain")
-        placed = {(await aside(voice.call)).transceiver for _ in range(3)}
+        placed = {
+            call.transceiver for call in await asyncio.gather(*(aside(short_call, voice) for _ in range(3)))
+        }
         assert placed == {f"{voice.name}-main-transceiver-2048"}
         await aside(scale, voice, 2)
         await aside(within, SECONDS, lambda: not draining(voice) and replicas(voice) == (2, 2), "called off")
