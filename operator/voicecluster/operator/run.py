@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from voicecluster.common.admin import AdminServer
 from voicecluster.common.config.model import ConfigError
+from voicecluster.operator.apart import Apart
 from voicecluster.operator.drain.admin import AdminPorts
 from voicecluster.operator.health import Health
 from voicecluster.operator.kube.access import access
@@ -48,8 +49,8 @@ async def serve(settings: Settings) -> int:
     async with AsyncExitStack() as ends:
         replica = await _start(settings, ends)
         try:
-            if await _unless(stopping, replica.leadership.acquire()):
-                ends.push_async_callback(replica.leadership.release)
+            if await _unless(stopping, replica.apart.run(replica.leadership.acquire())):
+                ends.push_async_callback(_given_back, replica)
                 await replica.lead(stopping)
         except ConfigError:
             raise
@@ -104,9 +105,16 @@ async def _start(settings: Settings, ends: AsyncExitStack) -> "_Replica":
         nodes=settings.nodes,
         add=queue.add,
     )
-    leadership = Leadership(kube, namespace=settings.lease_namespace, name=LEASE, identity=settings.identity)
+    apart = Apart("lease")
+    apart.start()
+    ends.callback(apart.close)
+    lease_kube = KubeClient(configuration, observe=observe)
+    ends.push_async_callback(_closed, apart, lease_kube)
+    leadership = Leadership(
+        lease_kube, namespace=settings.lease_namespace, name=LEASE, identity=settings.identity
+    )
     _LOG.info("started", extra={"admin": admin.address, "version": version("voicecluster")})
-    return _Replica(settings, kube, metrics, health, queue, sweeper, watcher, leadership)
+    return _Replica(settings, kube, metrics, health, queue, sweeper, watcher, leadership, apart)
 
 
 class _Replica:
@@ -122,8 +130,10 @@ class _Replica:
         sweeper: Sweeper,
         watcher: Watcher,
         leadership: Leadership,
+        apart: Apart,
     ) -> None:
         self.leadership = leadership
+        self.apart = apart
         self._settings = settings
         self._kube = kube
         self._metrics = metrics
@@ -137,7 +147,7 @@ class _Replica:
         self._metrics.leader.set(1)
         end_watches = asyncio.Event()
         stop = asyncio.create_task(stopping.wait(), name="stop")
-        hold = asyncio.create_task(self.leadership.hold(), name="hold the Lease")
+        hold = asyncio.create_task(self.apart.run(self.leadership.hold()), name="hold the Lease")
         work = asyncio.create_task(self._reconcile(), name="queue")
         sweep = asyncio.create_task(self._sweeper.run(self._watcher.watches), name="sweep")
         watch = asyncio.create_task(self._watch(stopping, end_watches), name="watch")
@@ -180,6 +190,14 @@ class _Replica:
                 except KubeError as error:
                     return str(error)
         return None
+
+
+async def _closed(apart: Apart, kube: KubeClient) -> None:
+    await apart.run(kube.close())
+
+
+async def _given_back(replica: _Replica) -> None:
+    await replica.apart.run(replica.leadership.release())
 
 
 async def _unless(stopping: asyncio.Event, coroutine: Coroutine[None, None, None]) -> bool:
