@@ -44,7 +44,8 @@ class Signaling:
         self._session = aiohttp.ClientSession(
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-            connector=aiohttp.TCPConnector(ssl=not insecure, limit=64),
+            # A Service places connections, not requests: with one that is kept, all calls would be one transceiver's.
+            connector=aiohttp.TCPConnector(ssl=not insecure, limit=64, force_close=True),
         )
 
     async def __aenter__(self) -> Self:
