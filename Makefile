@@ -79,7 +79,7 @@ images: build/dist/.wheel ## container images of all components, with Docker or 
 	        --file images/$$component/Dockerfile build/dist; \
 	done
 
-e2e-setup: setup ## everything that `make e2e` needs; builds Kubernetes where there is neither KUBECONFIG nor Docker
+e2e-setup: setup test-packages ## everything that `make e2e` needs; builds Kubernetes where there is neither KUBECONFIG nor Docker
 	@if test -z "$${KUBECONFIG:-}" && ! docker info >/dev/null 2>&1; then \
 	    .ci/packages $$($(LOCALCLUSTER) packages); $(LOCALCLUSTER) build; fi
 

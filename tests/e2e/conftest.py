@@ -33,12 +33,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A fresh cluster of three nodes in three regions, dual stack, with the images of this source."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def say(what: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\n{time.strftime('%H:%M:%S')} {what}", flush=True)
+
     provider, lines = choose()
     if provider is None:
         pytest.fail("no cluster to test on: " + "; ".join(lines), pytrace=False)
-    yield provider.up()
+    yield provider.up(say)
     if not keep():
         provider.down()
 

@@ -3,8 +3,9 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tests.e2e.cluster import Cluster, Images
 
@@ -13,6 +14,7 @@ COMPONENTS = ("relay", "transceiver", "operator")
 TAG, NEXT_TAG = "e2e", "e2e-next"
 NODES = 3
 _LOCAL = ROOT / "tests" / "localcluster" / "localcluster"
+Say: TypeAlias = Callable[[str], None]
 
 
 class Unusable(Exception):
@@ -27,8 +29,8 @@ class Provider(Protocol):
     def check(self) -> None:
         """Raises Unusable."""
 
-    def up(self) -> Cluster:
-        """Build the images, start a fresh cluster with them."""
+    def up(self, say: Say) -> Cluster:
+        """Build the images, start a fresh cluster with them; `say` what takes long before it begins."""
 
     def down(self) -> None:
         """Leave nothing."""
@@ -43,7 +45,7 @@ class Given:
         if not os.environ.get("KUBECONFIG"):
             raise Unusable("KUBECONFIG is not set")
 
-    def up(self) -> Cluster:
+    def up(self, say: Say) -> Cluster:
         missing = [name for name in ("IMAGE_PREFIX", "TAG") if not os.environ.get(name)]
         kubectl = shutil.which("kubectl")
         if missing or kubectl is None:
@@ -74,13 +76,15 @@ class Kind:
             if shutil.which(program) is None:
                 raise Unusable(f"{program} is not installed")
 
-    def up(self) -> Cluster:
+    def up(self, say: Say) -> Cluster:
         self.down()
         images = Images("voicecluster-", TAG, NEXT_TAG, "docker.io/library/redis:7.4-bookworm")
+        say("building images")
         _make_images(images, "BUILDER=docker build")
         for component in COMPONENTS:
             _run("docker", "tag", images.of(component), images.of(component, upgraded=True))
         config = str(ROOT / "kind-config.yaml")
+        say("starting kind with them")
         _run(*self._kind("create", "cluster"), "--config", config, "--kubeconfig", str(self._kubeconfig))
         names = (images.of(each, upgraded=upgraded) for each in COMPONENTS for upgraded in (False, True))
         _run(*self._kind("load", "docker-image"), *names)
@@ -105,23 +109,26 @@ class Local:
         if shutil.which("buildah") is None or shutil.which("containerd") is None:
             raise Unusable("the local cluster's packages are missing: make e2e-setup")
 
-    def up(self) -> Cluster:
+    def up(self, say: Say) -> Cluster:
         images = Images("localhost/voicecluster-", TAG, NEXT_TAG, "localhost/redis:e2e")
         kubeconfig = Path(self._localcluster("kubeconfig"))
         if not (keep() and kubeconfig.exists()):
-            self._fresh(images)
+            self._fresh(images, say)
         kubectl = Path(self._localcluster("assets")) / "kubectl"
         return Cluster(self.name, kubeconfig, kubectl, images, machine=self)
 
-    def _fresh(self, images: Images) -> None:
+    def _fresh(self, images: Images, say: Say) -> None:
+        say("building images (minutes, the first time)")
         base, flags = self._localcluster("base"), self._localcluster("build-flags")
         _make_images(images, "BUILDER=buildah bud", f"BASE={base}", f"BUILD_FLAGS={flags}")
         self._localcluster("image", "-t", images.redis, str(_LOCAL.parent / "redis"))
         for component in COMPONENTS:
             _run("buildah", "tag", images.of(component), images.of(component, upgraded=True))
         names = (images.of(each, upgraded=upgraded) for each in COMPONENTS for upgraded in (False, True))
+        say("loading images")
         self.down()
         self._localcluster("load", *names, images.redis)
+        say(f"starting {NODES} nodes")
         self._localcluster("up", "--nodes", str(NODES))
 
     def down(self) -> None:
