@@ -18,7 +18,7 @@ COMPONENTS := relay transceiver operator
 LOCALCLUSTER := tests/localcluster/localcluster
 ASSETS = $(shell $(LOCALCLUSTER) assets)
 
-.PHONY: help setup up test test-packages test-assets lint crds images e2e e2e-setup bench bench-relay bench-transceiver fuzz lock clean
+.PHONY: help setup up test test-packages test-assets lint crds builder images e2e e2e-setup bench bench-relay bench-transceiver fuzz lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -71,8 +71,10 @@ build/dist/.wheel: .venv/.packages $(RUST_SOURCES) $(PYTHON_SOURCES) pyproject.t
 	@for component in $(COMPONENTS); do $(BIN)/python images/dependencies.py $$component > build/dist/$$component.txt; done
 	@touch $@
 
-images: build/dist/.wheel ## container images of all components, with Docker or buildah: IMAGE_PREFIX=… TAG=…
+builder: # what builds images
 	@test -n "$(BUILDER)" || { echo "Neither Docker nor buildah is here: start Docker, or apt-get install buildah" >&2; exit 1; }
+
+images: builder build/dist/.wheel ## container images of all components, with Docker or buildah: IMAGE_PREFIX=… TAG=…
 	@for component in $(COMPONENTS); do \
 	    echo "$(IMAGE_PREFIX)$$component:$(TAG)"; \
 	    $(BUILDER) --quiet $(BUILD_FLAGS) --build-arg BASE=$(BASE) --tag $(IMAGE_PREFIX)$$component:$(TAG) \
