@@ -2,12 +2,15 @@
 
 import pytest
 
+from tests.e2e.cluster import Object, within
 from tests.e2e.conftest import Deploy
 from tests.e2e.providers import ROOT
 from tests.e2e.voice import READY_SECONDS, Deployed, from_file, own_address_towards
 
 EXAMPLE = ROOT / "examples" / "two-regions.yaml"
 REGIONS = ("eu-west", "us-east")
+STOP_SECONDS = 30
+"""Far less than the hour that calls have to end."""
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +43,22 @@ def test_pods_of_a_region_run_on_its_nodes(demo: Deployed, region: str, componen
     nodes = demo.cluster.list("nodes", "default", f"topology.kubernetes.io/region={region}")
     there = {node["metadata"]["name"] for node in nodes}
     assert {pod["spec"]["nodeName"] for pod in demo.pods(component, region)} <= there
+
+
+def test_a_transceiver_that_is_told_to_stop_while_it_starts_is_gone_at_once(demo: Deployed) -> None:
+    before = demo.pods("transceiver", "us-east")[0]["metadata"]
+
+    def starts() -> list[Object]:
+        """The next pod of this name, as soon as its program runs."""
+        return [
+            pod
+            for pod in demo.pods("transceiver", "us-east")
+            if pod["metadata"]["name"] == before["name"]
+            and pod["metadata"]["uid"] != before["uid"]
+            and pod["status"]["phase"] == "Running"
+        ]
+
+    delete = ("delete", "pod", before["name"], "-n", demo.namespace)
+    demo.cluster.kubectl(*delete, "--wait=false")
+    within(STOP_SECONDS, starts, "the next one")
+    demo.cluster.kubectl(*delete, f"--timeout={STOP_SECONDS}s")
