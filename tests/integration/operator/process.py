@@ -120,6 +120,13 @@ class Operator:
         text = self._get("/metrics")[1]
         return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
 
+    def reconciled(self) -> bool:
+        """Whether it got through a whole reconcile; also to be asked while it starts, or is being killed."""
+        try:
+            return self.metric("voicecluster_operator_reconcile_seconds_count") > 0
+        except (OSError, AssertionError):
+            return False
+
     def peak_bytes(self) -> int:
         """The most memory that it has had."""
         status = Path(f"/proc/{self.pid}/status").read_text()

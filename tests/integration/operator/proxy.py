@@ -9,7 +9,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -77,14 +77,17 @@ class Proxy:
         """While it is True, watches stay open and bring nothing: what they miss is lost to them."""
         self.swallowed = b""
         """What they have missed."""
-        self.before: Callable[[Request], None] = lambda _: None
-        """Called before each request is passed on, in the proxy's thread; may kill who asks."""
+        self.before: Callable[[Request], bool | None] = lambda _: None
+        """Called before each request is passed on, in the proxy's thread; may kill who asks. False: drop it."""
+        self.one_by_one = False
+        """While it is True, a write is passed on when the one before it has been answered."""
         self.after: Callable[[Request], None] = lambda _: None
         """Called when the server has answered and the asker does not know it yet."""
         self._target = apiserver.url
         self._ssl = ssl.create_default_context(cafile=apiserver.ca_file)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._turn = asyncio.Lock()
         self._watches: set[aiohttp.ClientResponse] = set()
         self._runner: web.AppRunner | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -144,7 +147,14 @@ class Proxy:
 
     async def _handle(self, incoming: web.Request) -> web.StreamResponse:
         request = Request(incoming.method, incoming.path, incoming.query.get("watch") in ("true", "1"))
-        self.before(request)
+        async with self._turn if self.one_by_one and request.writes else nullcontext():
+            return await self._passed_on(incoming, request)
+
+    async def _passed_on(self, incoming: web.Request, request: Request) -> web.StreamResponse:
+        if self.before(request) is False:
+            assert incoming.transport is not None
+            incoming.transport.abort()
+            return web.Response()
         fault = next((each for each in self.faults if each.takes(request)), None)
         if fault is not None:
             await asyncio.sleep(fault.delay)

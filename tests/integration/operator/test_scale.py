@@ -101,7 +101,7 @@ def test_64_regions_with_1000_transceivers_within_a_minute_and_300_mb(
     print(f"with all pods {most / 1e6:.0f} MB")
     operator.stop()
     again = operators().start()
-    until(lambda: again.metric(RECONCILES), seconds=SECONDS, what="the reconcile of a restarted operator")
+    until(again.reconciled, seconds=SECONDS, what="the reconcile of a restarted operator")
     cpu = again.metric("process_cpu_seconds_total")
     print(f"restarted {cpu:.1f} s of CPU, {again.peak_bytes() / 1e6:.0f} MB")
     assert cluster.writes(quiet) == []
