@@ -50,7 +50,9 @@ class TestDefinition:
 
     def test_has_no_default_that_git_does_not_know(self, definition: dict[str, Any]) -> None:
         found = {path for path, schema in ours(definition) if "default" in schema}
-        assert found <= ({".spec.replicas"} if definition["spec"]["names"]["kind"] == "VoiceRegion" else set())
+        assert found <= (
+            {".spec.replicas"} if definition["spec"]["names"]["kind"] == "VoiceRegion" else set()
+        )
 
     def test_lets_no_unknown_field_through(self, definition: dict[str, Any]) -> None:
         assert "preserve-unknown-fields" not in render(definition)

@@ -13,6 +13,9 @@ from voicecluster.operator.plan.relay import CONFIG, HINT_KEYS, VIPS, relay_sett
 
 LISTEN_PORT = 13478
 """Where pods serve a VIP: above 1024, whatever the VIP's own port is. In HostNetwork mode it is the VIP's."""
+READY_FAILURES = 5
+"""Seconds without an answer until a relay is not ready. A control plane that restarts must not move every flow, and
+one that leaves forwards for ten seconds after it said so."""
 GRACE_SECONDS = 120
 """How long a relay may go on after it was told to leave: until its callers' packets come elsewhere."""
 
@@ -78,7 +81,7 @@ def daemon_set(scope: Scope, region: Region) -> Object:
         resources=pods.requirements(region.relay.resources, cpu="100m", memory="64Mi"),
         ports=() if hosted else _container_ports(),
         ready_seconds=1,
-        ready_failures=1,
+        ready_failures=READY_FAILURES,
     )
     network: dict[str, Json] = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if hosted else {}
     template = pods.pod(

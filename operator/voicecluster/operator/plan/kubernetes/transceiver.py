@@ -88,7 +88,7 @@ def stateful_set(scope: Scope, region: Region) -> Object:
             pods.port("admin", ADMIN_PORT, "TCP"),
         ),
         ready_seconds=2,
-        ready_failures=1,
+        ready_failures=2,
     )
     template = pods.pod(
         scope,
