@@ -14,6 +14,7 @@ import pytest
 from tests.browser import driver, speech
 from tests.browser.caller import Caller
 from tests.browser.conftest import sound_device, utterance
+from tests.e2e.callers import crowd
 from tests.e2e.cluster import Cluster, Machine, within
 from tests.e2e.conftest import Deploy
 from tests.e2e.doorway import doorway
@@ -24,6 +25,7 @@ __all__ = ["sound_device", "utterance"]
 Browser = Callable[[], AbstractAsyncContextManager[driver.Page]]
 EXAMPLE = ROOT / "examples" / "host-network.yaml"
 FIGURES = ROOT / "build" / "e2e" / "node-loss.json"
+SECOND_ADDRESS_MS = 10_000.0
 HEARD_AGAIN_SECONDS = 20.0
 """Chromium calls a pair weak after a few unanswered checks and then takes the other one."""
 FIREFOX_WATCHED_SECONDS = 40.0
@@ -113,12 +115,43 @@ async def heard_again(caller: Caller, *, seconds: float) -> float | None:
     return None
 
 
-def record(browser: str, seconds: float | None) -> None:
+def signaling_at(voice: Deployed, node: set[str]) -> str:
+    """Signaling by the node port of a node with these addresses."""
+    [address] = [each for each in node if "." in each]
+    return f"http://{address}:{voice.url.rpartition(':')[2].strip('/')}"
+
+
+def serve_again(voice: Deployed, nodes: int) -> None:
+    """Wait until each node is a VIP again, in both families."""
+    within(90, lambda: len(voice.vips("main")) == 2 * nodes, "all nodes serve again", every=1)
+
+
+def record(who: str, seconds: float | None) -> None:
+    """Keep for how long they heard nothing, None for those who never heard anything again."""
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    rows[browser] = {"heard_again_seconds": seconds, "survived": seconds is not None}
+    rows[who] = {"heard_again_seconds": seconds, "survived": seconds is not None}
     FIGURES.write_text(json.dumps(rows, indent=2) + "\n")
-    print("node lost", browser, rows[browser])
+    print("node lost", who, rows[who])
+
+
+async def test_a_lost_node_ends_no_call_that_only_came_in_there(
+    everywhere: Deployed, cluster: Cluster, machine: Machine
+) -> None:
+    """Our client takes the second address as Chromium does: after two checks without an answer."""
+    [transceiver] = [pod["spec"]["nodeName"] for pod in everywhere.pods("transceiver")]
+    addresses = node_addresses(cluster)
+    lost = next(node for node in addresses if node != transceiver)
+    async with crowd(signaling_at(everywhere, addresses[transceiver]), None, calls=20, seconds=20) as calls:
+        await asyncio.to_thread(machine.power_off, lost)
+        try:
+            noticed = await calls.noticed()
+        finally:
+            await asyncio.to_thread(machine.power_on, lost)
+    record("20 calls", noticed.server_gap_ms / 1000)
+    assert noticed.ended == 0
+    assert 0 < noticed.server_gap_ms < SECOND_ADDRESS_MS
+    serve_again(everywhere, len(addresses))
 
 
 @pytest.mark.parametrize("name", ["chromium", "firefox"])
@@ -128,11 +161,10 @@ async def test_a_browser_whose_ingress_node_loses_its_power(
     """Chromium goes on with the second address of its answer; Firefox's outcome is measured and told."""
     [transceiver] = [pod["spec"]["nodeName"] for pod in everywhere.pods("transceiver")]
     addresses = node_addresses(cluster)
-    port = everywhere.url.rpartition(":")[2].strip("/")
-    [safe] = [each for each in addresses[transceiver] if "." in each]
+    url = signaling_at(everywhere, addresses[transceiver])
     browser: Browser = {"chromium": driver.chromium, "firefox": driver.firefox}[name]
     for _ in range(8):
-        async with calling(browser, f"http://{safe}:{port}", utterance) as caller:
+        async with calling(browser, url, utterance) as caller:
             await heard(caller)
             quality = await caller.quality()
             remotes = {remote.rpartition(":")[0].strip("[]") for remote in quality["remotes"]}
