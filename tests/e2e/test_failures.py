@@ -175,7 +175,7 @@ async def test_a_relay_rollout_ends_no_call_and_costs_at_most_the_time_to_the_ne
     voice: Deployed, cluster: Cluster
 ) -> None:
     relays = f"daemonset/{voice.name}-main-relay"
-    async with calling(voice, seconds=75) as calls:
+    async with calling(voice, seconds=90) as calls:
         patch = [
             {"op": "add", "path": "/spec/regions/0/relay/resources", "value": {"memory": "65Mi"}},
         ]
@@ -187,7 +187,7 @@ async def test_a_relay_rollout_ends_no_call_and_costs_at_most_the_time_to_the_ne
         before = {pod["metadata"]["name"] for pod in await aside(voice.pods, "relay")}
         await aside(
             within,
-            60.0,
+            85.0,
             lambda: not before & {pod["metadata"]["name"] for pod in ready(voice.pods("relay"))},
             "all relays replaced",
         )
@@ -221,5 +221,5 @@ async def test_a_transceiver_pod_that_is_killed_keeps_its_id_and_answers_at_its_
         return call.transceiver == name
 
     began = time.monotonic()
-    await aside(within, 30.0, called, f"a call to {name}")
+    await aside(within, 60.0, called, f"a call to {name}")  # each call goes to one of two by chance
     print(f"called {name} {time.monotonic() - began:.1f} s after it was ready")
