@@ -172,4 +172,5 @@ def test_with_the_charts_roles_the_operator_does_all_its_work_and_uses_every_ver
     )
     unused = grants(installed.roles) - used(installed.audit(), installed.users)
     assert sorted(map(str, unused)) == []
-    assert "reconcile failed" not in installed.log.read_text()
+    ours = [line for line in installed.log.read_text().splitlines() if f'"{namespace}/' in line]
+    assert [line for line in ours if "reconcile failed" in line] == []  # other tests' clusters may fail

@@ -32,7 +32,7 @@ BAD_FILES = [
     ("regions:", "region:", "spec.regions: required field is missing; add it"),
     ("clusterId: 7", "clusterId: 70000", "spec.clusterId: Input should be less than or equal to 65535"),
     ("clusterId: 7", "clusterid: 7", "spec.clusterId: required field is missing; add it"),
-    ("index: 1", "index: 0", "spec.regions: two regions have index 0; give each its own index"),
+    ("index: 1", "index: 0", "spec.regions: two regions have the same index; give each its own (0 to 63)"),
     (
         "workers: 2",
         "worker: 2",
@@ -41,7 +41,7 @@ BAD_FILES = [
     (
         "[127.0.0.2]",
         "[127.0.0.1]",
-        "spec.regions: two regions have the VIP 127.0.0.1:3478; give each its own",
+        "spec.regions: two regions have the same VIP; give each its own address or port",
     ),
     ("mode: None", "mode: Nobody", "spec.signaling.auth.mode: Input should be 'APIKey' or 'None'"),
     ("kind: VoiceCluster", "kind: VoiceRegion", "kind: Input should be 'VoiceCluster'"),

@@ -16,7 +16,7 @@ DIRECTORY = StackDirectory(Path("/state/local"))
 
 
 def said(*, auth: str = "None", address: str | None = None, tls: bool = False) -> str:
-    document = load(EXAMPLE, VoiceCluster).model_dump(by_alias=True)
+    document = load(EXAMPLE, VoiceCluster).model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["signaling"]["auth"]["mode"] = auth
     cluster = VoiceCluster.model_validate(document)
     place = LocalPlacement(
