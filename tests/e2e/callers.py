@@ -38,10 +38,16 @@ class Noticed:
 
 
 class Crowd:
-    """Calls that are up. `noticed` waits until their time is over."""
+    """Calls that are up. `noticed` waits until their time is over, `enough` shortens it."""
 
-    def __init__(self, running: asyncio.Task[Json]) -> None:
+    def __init__(self, load: Load, running: asyncio.Task[Json]) -> None:
+        self._load = load
         self._running = running
+
+    async def enough(self) -> None:
+        """End their time as soon as the server has told what it lost until now."""
+        await asyncio.sleep(REPORTED_SECONDS)
+        self._load.enough()
 
     async def noticed(self) -> Noticed:
         """What they noticed since they were up."""
@@ -61,14 +67,15 @@ async def crowd(
 
     plan = LoadPlan(url, key, "echo", region, calls, seconds + REPORTED_SECONDS, per_second=20)
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(Load(plan, progress=progress).run(), name="crowd")
+        load = Load(plan, progress=progress)
+        running = tasks.create_task(load.run(), name="crowd")
         waiting = tasks.create_task(up.wait(), name="all up")
         await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if running.done():
             running.result()
         try:
-            yield Crowd(running)
+            yield Crowd(load, running)
         finally:
             running.cancel()
 

@@ -144,15 +144,21 @@ async def test_a_killed_redis_is_not_noticed(voice: Deployed, cluster: Cluster) 
 async def test_an_api_server_that_is_away_for_a_minute_is_not_noticed(
     voice: Deployed, machine: Machine
 ) -> None:
-    async with calling(voice, seconds=API_DOWN_SECONDS + 10) as calls:
-        await aside(machine.stop_api)
-        try:
-            await asyncio.sleep(API_DOWN_SECONDS)  # how long it is away is what is tested
-        finally:
+    await aside(machine.stop_api)
+    try:
+        async with calling(voice, seconds=API_DOWN_SECONDS) as calls:
+            noticed = await calls.noticed()
+        async with calling(voice, seconds=15) as calls:
             await aside(machine.start_api)
-        noticed = await calls.noticed()
+            back = await calls.noticed()
+    finally:
+        await aside(machine.start_api)
     record("API server away for a minute", noticed)
+    record("API server back", back)
     nobody_noticed(noticed)
+    # Kubernetes may take nodes for lost when it is back, as they could not report; then flows move.
+    assert back.ended == 0
+    assert max(back.gap_ms, back.server_gap_ms) < NEXT_CHECK_MS
 
 
 async def test_a_relay_pod_that_is_killed_costs_its_callers_the_time_to_their_next_check(
@@ -175,7 +181,7 @@ async def test_a_relay_rollout_ends_no_call_and_costs_at_most_the_time_to_the_ne
     voice: Deployed, cluster: Cluster
 ) -> None:
     relays = f"daemonset/{voice.name}-main-relay"
-    async with calling(voice, seconds=90) as calls:
+    async with calling(voice, seconds=240) as calls:
         patch = [
             {"op": "add", "path": "/spec/regions/0/relay/resources", "value": {"memory": "65Mi"}},
         ]
@@ -187,11 +193,12 @@ async def test_a_relay_rollout_ends_no_call_and_costs_at_most_the_time_to_the_ne
         before = {pod["metadata"]["name"] for pod in await aside(voice.pods, "relay")}
         await aside(
             within,
-            85.0,
+            200.0,
             lambda: not before & {pod["metadata"]["name"] for pod in ready(voice.pods("relay"))},
             "all relays replaced",
         )
         await aside(cluster.kubectl, "rollout", "status", relays, "-n", voice.namespace, "--timeout=60s")
+        await calls.enough()
         noticed = await calls.noticed()
     record("relay rollout", noticed)
     assert noticed.ended == 0

@@ -4,6 +4,7 @@ A gradual ramp, a measured time, percentiles, and who was the bottleneck.
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import resource
 import socket
@@ -67,6 +68,11 @@ class Load:
         self._calls: list[Dialled] = []
         self._failures: Counter[str] = Counter()
         self._recorders: list[Recorder] = []
+        self._enough = asyncio.Event()
+
+    def enough(self) -> None:
+        """Measure no longer, whatever the plan says."""
+        self._enough.set()
 
     async def run(self) -> Json:
         """Ramp up, measure, hang up, report."""
@@ -135,7 +141,9 @@ class Load:
                 call.session.stream.watch_losses()
         pacer.lateness.clear()
         first, before = sample(local=local), self._count()
-        await asyncio.sleep(self._plan.seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._plan.seconds):
+                await self._enough.wait()
         last, after = sample(local=local), self._count()
         return between(first, last), last.at - first.at, before, after
 
