@@ -156,6 +156,9 @@ async def test_an_api_server_that_is_away_for_a_minute_is_not_noticed(
     record("API server away for a minute", noticed)
     record("API server back", back)
     nobody_noticed(noticed)
+    await aside(
+        within, REPLACED_SECONDS, lambda: not voice.call(seconds=1).error, "new calls get through again"
+    )
     # Kubernetes may take nodes for lost when it is back, as they could not report; then flows move.
     assert back.ended == 0
     assert max(back.gap_ms, back.server_gap_ms) < NEXT_CHECK_MS
@@ -172,6 +175,9 @@ async def test_a_relay_pod_that_is_killed_costs_its_callers_the_time_to_their_ne
         )
         noticed = await calls.noticed()
     record("relay pod killed", noticed)
+    await aside(
+        within, REPLACED_SECONDS, lambda: not voice.call(seconds=1).error, "new calls get through again"
+    )
     assert noticed.ended == 0
     assert noticed.gap_ms < NEXT_CHECK_MS
     assert noticed.server_gap_ms < NEXT_CHECK_MS
