@@ -120,7 +120,7 @@ def test_what_vanished_while_nothing_was_heard_is_made_again(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("moment", "lives_for"), [("before", 4), ("after", 3)])
-def test_killed_at_any_call_it_converges_and_leaves_no_orphan(
+def test_killed_every_few_writes_it_converges_and_leaves_no_orphan(
     moment: str,
     lives_for: int,
     proxy: Proxy,
